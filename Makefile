@@ -1,0 +1,47 @@
+# make repro   set up .venv and run the default project        make test   set up .venv and run all checks and tests
+# make lint    ruff and mypy alone                             make help   this text
+SHELL := /bin/bash
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := $(CURDIR)/.venv/bin
+# DVC's stages call `optotype` by name; nothing reports home.
+export PATH := $(BIN):$(PATH)
+export DVC_NO_ANALYTICS := 1
+
+.PHONY: help setup repro test lint format constraints
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n '1,2s/^# //p' Makefile
+
+# The stamp is written last: a set-up that was cut short is taken up again.
+.venv/.ready: constraints.txt pyproject.toml
+	@"$(PYTHON)" -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "optotype needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.11 $(MAKECMDGOALS)" % v[:2])'
+	"$(PYTHON)" -m venv .venv
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[default,dev]'
+	@touch $@
+
+setup: .venv/.ready
+
+repro: setup
+	dvc repro
+	@echo "The report is reports/ranking.html"
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	mypy
+
+format: setup
+	ruff check --fix .
+	ruff format .
+
+test: setup lint
+	python -m pytest -q
+
+# Resolves the newest versions that pyproject.toml and the pins of torch, zarr allow, and writes them down.
+constraints:
+	"$(PYTHON)" -m venv .venv-constraints
+	.venv-constraints/bin/python -m pip install --quiet 'torch==2.13.0' --editable '.[default,dev]'
+	(sed -n '1,2p' constraints.txt; .venv-constraints/bin/python -m pip freeze --exclude-editable | sed 's/+cpu//') > constraints.txt.new
+	mv constraints.txt.new constraints.txt
+	rm -rf .venv-constraints

@@ -1,0 +1,1 @@
+"""What is computed: lazy, labelled operators over plain kernels, and one module per method."""

@@ -1,0 +1,1 @@
+"""Running models: images to patch features, captions to text states."""

@@ -1,0 +1,1 @@
+"""Labelled, lazy operators on xarray and dask over the kernels of the same names."""

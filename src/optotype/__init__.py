@@ -6,19 +6,131 @@ Importing this does no work: every public name is loaded at its first use.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Python does, and a test compares the two
+    from optotype.pipelines.encode.image_features import encode_images
+    from optotype.pipelines.encode.text_states import encode_texts
+    from optotype.pipelines.graphs import features_graph, states_graph
+    from optotype.pipelines.operators.neighbours import feature_neighbours, state_neighbours
+    from optotype.pipelines.ravel import RavelScore, score
+    from optotype.registry.rankings import rank
+    from optotype.schemas.errors import (
+        ConflictError,
+        ExternalError,
+        FormatError,
+        IntegrityError,
+        InvalidDataError,
+        MissingPackageError,
+        ModelError,
+        NotFoundError,
+        OptotypeError,
+        Problem,
+        UsageError,
+    )
+    from optotype.store.dataset import read_images, read_texts
+    from optotype.store.export import export_features, export_states
+    from optotype.store.features import as_padded, open_features, select_images, write_features
+    from optotype.store.importers import import_features, import_states
+    from optotype.store.manifest import Manifest, read_manifest, verify
+    from optotype.store.neighbours import open_neighbours, write_neighbours
+    from optotype.store.project import Project
+    from optotype.store.states import open_states, write_states
 
 __version__ = "0.1.0"
 
-# public name -> module that defines it
-_PUBLIC: dict[str, str] = {}
+__all__ = [
+    "ConflictError",
+    "ExternalError",
+    "FormatError",
+    "IntegrityError",
+    "InvalidDataError",
+    "Manifest",
+    "MissingPackageError",
+    "ModelError",
+    "NotFoundError",
+    "OptotypeError",
+    "Problem",
+    "Project",
+    "RavelScore",
+    "UsageError",
+    "__version__",
+    "as_padded",
+    "encode_images",
+    "encode_texts",
+    "export_features",
+    "export_states",
+    "feature_neighbours",
+    "features_graph",
+    "import_features",
+    "import_states",
+    "open_features",
+    "open_neighbours",
+    "open_states",
+    "rank",
+    "read_images",
+    "read_manifest",
+    "read_texts",
+    "score",
+    "select_images",
+    "state_neighbours",
+    "states_graph",
+    "verify",
+    "write_features",
+    "write_neighbours",
+    "write_states",
+]
 
-__all__ = ["__version__", *sorted(_PUBLIC)]
+_ERRORS = "optotype.schemas.errors"
+
+# public name -> module that defines it
+_PUBLIC: dict[str, str] = {
+    "ConflictError": _ERRORS,
+    "ExternalError": _ERRORS,
+    "FormatError": _ERRORS,
+    "IntegrityError": _ERRORS,
+    "InvalidDataError": _ERRORS,
+    "Manifest": "optotype.store.manifest",
+    "MissingPackageError": _ERRORS,
+    "ModelError": _ERRORS,
+    "NotFoundError": _ERRORS,
+    "OptotypeError": _ERRORS,
+    "Problem": _ERRORS,
+    "Project": "optotype.store.project",
+    "RavelScore": "optotype.pipelines.ravel",
+    "UsageError": _ERRORS,
+    "as_padded": "optotype.store.features",
+    "encode_images": "optotype.pipelines.encode.image_features",
+    "encode_texts": "optotype.pipelines.encode.text_states",
+    "export_features": "optotype.store.export",
+    "export_states": "optotype.store.export",
+    "feature_neighbours": "optotype.pipelines.operators.neighbours",
+    "features_graph": "optotype.pipelines.graphs",
+    "import_features": "optotype.store.importers",
+    "import_states": "optotype.store.importers",
+    "open_features": "optotype.store.features",
+    "open_neighbours": "optotype.store.neighbours",
+    "open_states": "optotype.store.states",
+    "rank": "optotype.registry.rankings",
+    "read_images": "optotype.store.dataset",
+    "read_manifest": "optotype.store.manifest",
+    "read_texts": "optotype.store.dataset",
+    "score": "optotype.pipelines.ravel",
+    "select_images": "optotype.store.features",
+    "state_neighbours": "optotype.pipelines.operators.neighbours",
+    "states_graph": "optotype.pipelines.graphs",
+    "verify": "optotype.store.manifest",
+    "write_features": "optotype.store.features",
+    "write_neighbours": "optotype.store.neighbours",
+    "write_states": "optotype.store.states",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
+        globals()[name] = value  # found without this function from now on
+        return value
     raise AttributeError(f"module 'optotype' has no attribute {name!r}")
 
 

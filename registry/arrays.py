@@ -1,0 +1,166 @@
+"""The arrays of a project: take them in, list, show and give them out again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from optotype.schemas.errors import ConflictError, UsageError
+from optotype.schemas.names import check_array_name, is_url_or_path
+
+if TYPE_CHECKING:
+    from optotype.store.project import Project
+
+__all__ = ["Kind", "array_row", "export_array", "import_array", "list_arrays", "show_array"]
+
+Kind = Literal["features", "states"]
+
+
+def import_array(
+    project: Project,
+    kind: Kind,
+    name: str,
+    file: str,
+    *,
+    track: bool = True,
+    say: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Import a file into the project under a name; an array that is so called is replaced in one step.
+
+    Parameters
+    ----------
+    project : Project
+    kind : {"features", "states"}
+    name : str
+        Of the array.
+    file : str
+        ``.npz``, ``.npy``, ``.safetensors``, ``.pt`` or a Zarr folder, as `optotype.store.importers` takes them.
+    track : bool
+        Whether DVC tracks the array, where the project is one of DVC's.
+    say : callable, optional
+        Takes lines for the reader: what was replaced.
+
+    Returns
+    -------
+    dict
+        The row that `list_arrays` has for it.
+
+    Raises
+    ------
+    UsageError
+        Not a name.
+    ConflictError
+        An array in a bundle is so called, or something that is not an array is in the way.
+    NotFoundError, FormatError, InvalidDataError
+        Of the importer; nothing was written.
+    """
+    from optotype.store import dvc, importers
+
+    target = project.folder(kind) / check_array_name(name)
+    others = [folder for folder in project.index(kind).get(name, []) if folder != target]
+    if others:
+        place = others[0].relative_to(project.root)
+        raise ConflictError(f"{kind} {name!r} are there already: {place}", hint="Choose another name.")
+    before = _digest(target)
+    take = importers.import_features if kind == "features" else importers.import_states
+    manifest = take(target, file)
+    if say is not None and before == manifest.digest:
+        say(f"{name}: the same data was there already")
+    elif say is not None and before is not None:
+        say(f"{name}: replaced what was there ({before})")
+    if track:
+        dvc.track(target, root=project.root)
+    return array_row(project, kind, target)
+
+
+def list_arrays(project: Project, kind: Kind) -> list[dict[str, Any]]:
+    """What the project holds of one kind, sorted by name: one row for each array."""
+    from optotype.store.listing import describe
+
+    return describe(kind, project)
+
+
+def array_row(project: Project, kind: Kind, folder: Path) -> dict[str, Any]:
+    """The row that `list_arrays` has for the array in ``folder``."""
+    from optotype.store.listing import describe
+
+    (row,) = describe(kind, folder)
+    return {**row, "path": _place(project, folder)}
+
+
+def show_array(project: Project | None, kind: Kind, reference: str) -> dict[str, Any]:
+    """All that is known of one array, given by name, path or URL: sizes, layout, attributes, inputs, digest."""
+    from optotype.store.listing import show
+
+    source = _resolve(project, kind, reference)
+    row = show(kind, source)
+    return {**row, "path": _place(project, source)} if project is not None and isinstance(source, Path) else row
+
+
+def export_array(
+    project: Project | None,
+    kind: Kind,
+    reference: str,
+    file: str,
+    *,
+    file_format: str | None = None,
+    replace: bool = False,
+) -> dict[str, Any]:
+    """Write one array to a file for other programs.
+
+    Parameters
+    ----------
+    reference : str
+        Name, path or URL.
+    file : str
+        Written whole or not at all.
+    file_format : str, optional
+        ``npz``, ``npy``, ``safetensors`` or ``zarr``; by default the ending of ``file`` says.
+    replace : bool
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    dict
+        ``name``, ``file``, ``format``.
+
+    Raises
+    ------
+    UsageError
+        The ending says nothing and no format is given.
+    ConflictError
+        The file is there.
+    """
+    from optotype.store import export
+
+    target = Path(file)
+    source = _resolve(project, kind, reference)
+    if target.exists() and not replace:
+        raise ConflictError(f"{file} is there already", hint="Replace it with --force, or choose another name.")
+    written: Path
+    write = export.export_features if kind == "features" else export.export_states
+    written = write(source, target, file_format=file_format)
+    return {"name": reference, "file": str(written), "format": file_format or target.suffix.lstrip(".")}
+
+
+def _resolve(project: Project | None, kind: Kind, reference: str) -> str | Path:
+    """Where the array lies; without a project only a path or URL says."""
+    if project is not None:
+        return project.resolve(kind, reference)
+    if not is_url_or_path(reference):
+        raise UsageError(f"{reference!r} is a name, and there is no project to look it up in")
+    return reference
+
+
+def _place(project: Project, folder: Path) -> str:
+    """The folder relative to the project if it lies in it, as `list_arrays` gives it."""
+    inside = folder.resolve().is_relative_to(project.root)
+    return folder.resolve().relative_to(project.root).as_posix() if inside else str(folder)
+
+
+def _digest(folder: Path) -> str | None:
+    """Digest of the array that stands in ``folder``, if one does."""
+    from optotype.store.manifest import MANIFEST, read_manifest
+
+    return read_manifest(folder).digest if (folder / MANIFEST).is_file() else None

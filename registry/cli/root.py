@@ -1,0 +1,53 @@
+"""The root command, its ``-C``, and how every verb finds its project."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import click
+
+import optotype
+from optotype.registry.cli import emoji, encode, features, init, neighbours, rank, report, states
+from optotype.registry.cli.commands import Root
+
+__all__ = ["cli"]
+
+
+@click.group(
+    cls=Root,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    examples=[
+        "optotype init",
+        "optotype features import siglip siglip.npz",
+        "optotype states import qwen3 qwen3.npz",
+        "optotype rank --features siglip --states qwen3",
+        "optotype -C project features list --json",
+    ],
+)
+@click.option(
+    "-C",
+    "project",
+    type=click.Path(path_type=Path),
+    metavar="PROJECT",
+    help="Folder of the project. Default: the nearest one upward from the working directory.",
+)
+@click.version_option(optotype.__version__, prog_name="optotype", message="%(prog)s %(version)s")
+def cli(project: Path | None) -> None:
+    """Keep the features of vision encoders and language models; rank encoders by them.
+
+    Files named on the command line are found from the working directory, with -C too.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # an id that the terminal cannot spell is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+cli.add_command(init.init)
+cli.add_command(features.features)
+cli.add_command(states.states)
+cli.add_command(encode.encode)
+cli.add_command(neighbours.neighbours)
+cli.add_command(rank.rank)
+cli.add_command(report.report)
+cli.add_command(emoji.emoji)

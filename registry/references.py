@@ -1,0 +1,94 @@
+"""What the references of a command line stand for: bundles for their arrays, ``@FILE:KEY`` for names in a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from optotype.schemas.errors import FormatError, NotFoundError, UsageError, did_you_mean
+from optotype.schemas.names import is_url_or_path
+
+if TYPE_CHECKING:
+    from optotype.store.project import Project
+
+__all__ = ["expand", "needs_project"]
+
+
+def expand(project: Project | None, kind: Literal["features", "states"], references: Sequence[str]) -> list[str]:
+    """References to single arrays, each once, in the order in which they were given.
+
+    Parameters
+    ----------
+    project : Project or None
+        Where bundles are looked for.
+    kind : {"features", "states"}
+    references : sequence of str
+        Names, paths and URLs stay as they are. The name of a bundle (one encoder run that wrote several layers) stands
+        for its arrays, layer 8 before layer 10. ``@FILE:KEY`` stands for the names in a YAML or JSON file under a
+        dotted key: the entries of a list or the keys of a mapping.
+
+    Raises
+    ------
+    NotFoundError
+        No such file or key.
+    FormatError, UsageError
+        Not YAML, or not a list or mapping of names.
+    """
+    named = [name for text in references for name in (_from_file(text) if text.startswith("@") else [text])]
+    arrays = [array for name in named for array in _bundled(project, kind, name)]
+    return list(dict.fromkeys(arrays))
+
+
+def needs_project(reference: str) -> bool:
+    """Whether the reference means anything only in a project."""
+    return reference.startswith("@") or not is_url_or_path(reference)
+
+
+def _bundled(project: Project | None, kind: Literal["features", "states"], name: str) -> list[str]:
+    """The arrays of the bundle ``name``, or ``name`` itself if it is none."""
+    if project is None or is_url_or_path(name):
+        return [name]
+    index = project.index(kind)
+    if name in index:
+        return [name]
+    bundle = project.folder(kind) / name
+    arrays = [array for array, folders in index.items() if any(folder.parent == bundle for folder in folders)]
+    return sorted(arrays, key=_natural) or [name]
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sorts ``l8`` before ``l10``: runs of digits count by their value."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def _from_file(text: str) -> list[str]:
+    """The names that ``@FILE:KEY`` stands for."""
+    file, _, key = text[1:].rpartition(":")
+    if not file or not key:
+        raise UsageError(f"{text!r}: names from a file are written @FILE:KEY, for example @params.yaml:encoders")
+    import yaml
+
+    try:
+        document = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{text!r}: there is no file {file}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise FormatError(f"{file}: not YAML or JSON ({' '.join(str(error).split())})") from error
+    found = _at(document, key, file)
+    if not isinstance(found, (list, dict)) or not found or not all(isinstance(name, str) for name in found):
+        raise UsageError(f"{file}: {key} has to be a list of names or a mapping whose keys are names, got {found!r}")
+    return list(found)
+
+
+def _at(document: Any, key: str, file: str) -> Any:
+    """The value under a dotted key; a key that has dots itself is found, too."""
+    if isinstance(document, dict):
+        if key in document:
+            return document[key]
+        for name in document:
+            if isinstance(name, str) and key.startswith(f"{name}."):
+                return _at(document[name], key.removeprefix(f"{name}."), file)
+    options = [name for name in document if isinstance(name, str)] if isinstance(document, dict) else []
+    raise NotFoundError(f"{file}: there is no {key!r}", hint=did_you_mean(key, options) or None)

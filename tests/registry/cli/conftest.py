@@ -1,0 +1,63 @@
+"""A project without DVC's own files in the user's home, and tiny arrays to import."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from optotype.store.project import Project
+
+N = 128
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _dvc_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """DVC keeps its settings and locks in folders of the test, and tells nobody."""
+    base = tmp_path_factory.mktemp("dvc")
+    settings = {
+        "DVC_NO_ANALYTICS": "1",
+        "DVC_SITE_CACHE_DIR": str(base / "site"),
+        "DVC_GLOBAL_CONFIG_DIR": str(base / "global"),
+        "DVC_SYSTEM_CONFIG_DIR": str(base / "system"),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        for name in ("DVC_STAGE", "DVC_ROOT"):
+            patch.delenv(name, raising=False)
+        yield
+
+
+def write_arrays(folder: Path, *, n: int = N, seed: int = 0) -> None:
+    """``siglip.npz`` (ragged, float32), ``dinov2.npz`` (3-D, float16), ``qwen3.npz`` and ``smollm2.npz`` (states)."""
+    random = np.random.default_rng(seed)
+    ids = np.array([f"item-{i:03d}" for i in random.permutation(n)])
+    row_size = random.integers(1, 5, size=n)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokens = random.normal(size=(row_size.sum(), 6)).astype(np.float32)
+    np.savez(folder / "siglip.npz", ids=ids, tokens=tokens, row_size=row_size)
+    np.savez(folder / "dinov2.npz", ids=ids, patches=random.normal(size=(n, 3, 5)).astype(np.float16))
+    np.savez(folder / "qwen3.npz", ids=ids[::-1], states=random.normal(size=(n, 8)))
+    np.savez(folder / "smollm2.npz", ids=np.sort(ids), states=random.normal(size=(n, 2 * n)).astype(np.float32))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project, which is the working directory, with the files of `write_arrays` in it.
+
+    It is made without DVC (whose set-up takes seconds); `test_init` has the real thing.
+    """
+    root = tmp_path / "project"
+    (root / ".optotype").mkdir(parents=True)
+    (root / ".optotype" / "project.json").write_text('{"format_version": 1}\n', encoding="utf-8")
+    write_arrays(root)
+    names = "encoders: {siglip: {}, dinov2: {}}\nlanguage_models: [qwen3, smollm2]\n"
+    (root / "params.yaml").write_text(names, encoding="utf-8")
+    monkeypatch.chdir(root)
+    assert Project.find().root == root.resolve()
+    assert "DVC_STAGE" not in os.environ
+    return root

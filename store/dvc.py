@@ -1,0 +1,82 @@
+"""The one module that knows DVC: makes a project a DVC project, and tracks folders."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from configparser import ConfigParser
+from pathlib import Path
+
+from optotype.schemas.errors import ExternalError
+
+__all__ = ["in_stage", "init", "is_dvc_project", "track"]
+
+# Linked files first; reflink alone fails where the file system has none.
+_SETTINGS = {
+    "core": {"analytics": "false", "check_update": "false"},
+    "cache": {"type": '"reflink,hardlink,copy"'},
+}
+
+
+def is_dvc_project(root: Path) -> bool:
+    """Whether ``root`` itself is a DVC project."""
+    return (root / ".dvc" / "config").is_file()
+
+
+def in_stage() -> bool:
+    """Whether this process was started by a DVC stage, which tracks its own outputs."""
+    return "DVC_STAGE" in os.environ or "DVC_ROOT" in os.environ
+
+
+def init(root: Path, *, scm: bool) -> None:
+    """Make ``root`` a DVC project, bound to git or not; one that is there already is left as it is.
+
+    Raises
+    ------
+    ExternalError
+        DVC failed.
+    """
+    if is_dvc_project(root):
+        return
+    subdir = ["--subdir"] if scm and not (root / ".git").exists() else []
+    _run(root, "init", "--quiet", *subdir, *([] if scm else ["--no-scm"]))
+    # In the file itself: `dvc config` takes one setting a call, and each call starts all of DVC.
+    config = ConfigParser()
+    path = root / ".dvc" / "config"
+    config.read(path, encoding="utf-8")
+    config.read_dict(_SETTINGS)
+    with path.open("w", encoding="utf-8") as file:
+        config.write(file)
+
+
+def track(path: Path, *, root: Path) -> bool:
+    """``dvc add`` a file or folder of the project at ``root``.
+
+    Returns
+    -------
+    bool
+        False, and nothing done, inside a DVC stage or where the project is not under DVC.
+
+    Raises
+    ------
+    ExternalError
+        DVC failed.
+    """
+    if in_stage() or not is_dvc_project(root):
+        return False
+    _run(root, "add", str(path))
+    return True
+
+
+def _run(root: Path, *arguments: str) -> None:
+    # A process of its own: DVC changes global state (logging, signals, locks) when it runs inside another program.
+    command = [sys.executable, "-m", "dvc", *arguments]
+    environment = {**os.environ, "DVC_NO_ANALYTICS": "1"}
+    try:
+        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ExternalError(f"dvc could not be started: {error}") from error
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise ExternalError(f"dvc {' '.join(arguments)} failed: {said[-1] if said else f'exit code {done.returncode}'}")

@@ -1,0 +1,131 @@
+"""What arrays there are and what is in them, from their metadata alone: no values are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from optotype.schemas.errors import FormatError, IntegrityError
+from optotype.store.location import Location
+from optotype.store.manifest import Manifest, read_manifest
+from optotype.store.project import Kind, Project
+
+__all__ = ["describe", "show"]
+
+# kind -> (name of the array of values, name of the ids)
+_MEMBERS: dict[str, tuple[str, str]] = {
+    "features": ("patches", "image"),
+    "states": ("states", "text"),
+    "neighbours": ("neighbours", "item"),
+}
+
+
+def describe(kind: Kind, where: Project | str | Path) -> list[dict[str, Any]]:
+    """One row for each array of a kind in a project, sorted by name, or for the one at a path or URL.
+
+    Returns
+    -------
+    list of dict
+        ``name``; ``images``, ``texts`` or ``items`` (int); of features and states ``tokens`` (int; None for
+        states) and ``channels``, of neighbours ``k``; ``dtype``, ``digest``, ``key``, ``bytes``, ``path``
+        (relative to the project).
+
+    Raises
+    ------
+    NotFoundError, FormatError, IntegrityError, ExternalError
+        An array that cannot be read; its path is in the message.
+    """
+    if not isinstance(where, Project):
+        return [_Described(kind, where).row()]
+    rows = []
+    for folders in where.index(kind).values():
+        for folder in folders:
+            row = _Described(kind, folder).row()
+            rows.append({**row, "path": folder.relative_to(where.root).as_posix()})
+    return rows
+
+
+def show(kind: Kind, source: str | Path) -> dict[str, Any]:
+    """All that is known of one array at a path or URL.
+
+    Returns
+    -------
+    dict
+        The row of `describe`, and ``kind``, ``created_by``, ``files`` (int), ``shards`` (int), ``shard_rows``,
+        ``chunk_rows``, ``inputs`` and ``attrs`` (dicts); of features also ``row_size`` with ``min`` and ``max``.
+
+    Raises
+    ------
+    NotFoundError, FormatError, IntegrityError, ExternalError
+        As `describe` does.
+    """
+    array = _Described(kind, source)
+    shard_rows, chunk_rows = array.cut()
+    more: dict[str, Any] = {
+        "kind": kind,
+        "created_by": array.manifest.created_by,
+        "files": len(array.manifest.files),
+        "shards": -(-array.shape[0] // shard_rows),
+        "shard_rows": shard_rows,
+        "chunk_rows": chunk_rows,
+        "inputs": dict(array.manifest.inputs),
+        "attrs": array.attrs,
+    }
+    if kind == "features":
+        from optotype.store.features import open_features  # slow to import: xarray, zarr
+
+        sizes = open_features(source)["row_size"].values
+        more["row_size"] = {"min": int(sizes.min()), "max": int(sizes.max())}
+    return {**array.row(), **more}
+
+
+class _Described:
+    """The metadata of one array."""
+
+    def __init__(self, kind: Kind, source: str | Path) -> None:
+        self.kind = kind
+        self.location = Location.of(source)
+        self.manifest: Manifest = read_manifest(source)
+        if self.manifest.kind != kind:
+            raise FormatError(f"{self.location}: holds {self.manifest.kind}, {kind} were asked for")
+        try:
+            group = json.loads(self.location.read("zarr.json"))
+            members = group["consolidated_metadata"]["metadata"]
+            values, item = _MEMBERS[kind]
+            self.attrs: dict[str, Any] = group["attributes"]
+            self._values: dict[str, Any] = members[values]
+            self.items: int = members[item]["shape"][0]
+        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+            raise IntegrityError(
+                f"{self.location}/zarr.json: missing or damaged ({error})",
+                hint="Fetch the array again (dvc checkout or dvc pull), or make it anew.",
+            ) from error
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array of values."""
+        return tuple(self._values["shape"])
+
+    def cut(self) -> tuple[int, int]:
+        """Rows of a shard and of an inner chunk."""
+        inner = self._values["codecs"][0]["configuration"]["chunk_shape"][0]
+        return self._values["chunk_grid"]["configuration"]["chunk_shape"][0], inner
+
+    def row(self) -> dict[str, Any]:
+        """The row of `describe`."""
+        if self.kind == "features":
+            sizes: dict[str, Any] = {"images": self.items, "tokens": self.shape[0], "channels": self.shape[1]}
+        elif self.kind == "states":
+            sizes = {"texts": self.items, "tokens": None, "channels": self.shape[1]}
+        else:
+            sizes = {"items": self.items, "k": self.shape[1]}
+        return {
+            "name": self.location.name,
+            **sizes,
+            "dtype": self._values["attributes"].get("dtype", self._values["data_type"]),
+            "digest": self.manifest.digest,
+            "key": self.manifest.key,
+            "bytes": self.manifest.size,
+            "path": str(self.location),
+        }

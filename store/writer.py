@@ -1,0 +1,252 @@
+"""Writes one array: a Zarr v3 group with a manifest, whole or not at all.
+
+Deterministic bytes: shards depend on shape and dtype alone, are written whole by one task each, attributes are
+sorted, ids are variable-length strings (the width of ``<U`` depends on the data), metadata documents are
+rewritten in canonical form. The index stands at the start of a shard, so that readers of remotes need no suffix
+range. Empty chunks are written too: a missing file is always an error, never zeros.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, ZstdCodec
+from zarr.storage import LocalStore
+
+from optotype.schemas.errors import ConflictError
+from optotype.store.drafts import Draft, flush_folder
+from optotype.store.manifest import MANIFEST, Manifest, hash_folder, verify
+from optotype.store.shards import plan
+
+__all__ = ["ArrayWriter", "is_replaceable"]
+
+_IDS_CHUNK = 1 << 16  # ids in one file
+_ZSTD_LEVEL = 3
+
+
+class ArrayWriter:
+    """A group that is being written; a context manager. Nothing is seen at the target before `commit`.
+
+    Parameters
+    ----------
+    target : Path
+        Folder of the array; its last component is the array's name.
+    kind : str
+        ``features``, ``states`` or ``neighbours``.
+    attrs : mapping, optional
+        Attributes of the group; JSON values without NaN, part of the digest.
+    compressed : bool
+        zstd instead of no compression.
+    """
+
+    def __init__(
+        self, target: Path, kind: str, attrs: Mapping[str, Any] | None = None, *, compressed: bool = False
+    ) -> None:
+        self._draft = Draft(target)
+        self._kind = kind
+        self._attrs = _plain(attrs or {})
+        self._compressed = compressed
+        self._rows: dict[str, int] = {}
+        self._group: Any = None
+
+    def __enter__(self) -> ArrayWriter:
+        self._draft.__enter__()
+        try:
+            parent = self._draft.target.parent
+            if (parent / "zarr.json").exists():
+                raise ConflictError(
+                    f"{parent} is an array; {self._draft.target.name!r} cannot be written inside it",
+                    hint="Remove that array first, or choose another name.",
+                )
+            if self._draft.target.exists() and not is_replaceable(self._draft.target):
+                raise ConflictError(
+                    f"{self._draft.target} is in the way: it is not an array written by optotype",
+                    hint="Move it away, or choose another name.",
+                )
+            self._group = zarr.create_group(LocalStore(self._draft.path), zarr_format=3, attributes=self._attrs)
+        except BaseException:
+            self._draft.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._draft.__exit__(*error)
+
+    def add_rows(
+        self,
+        name: str,
+        dims: tuple[str, ...],
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        blocks: Iterable[Any],
+        attrs: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write a numeric array from blocks that follow each other along the first axis.
+
+        Parameters
+        ----------
+        name, dims, shape, dtype
+            Of the whole array.
+        blocks : iterable of ndarray, shape (rows, *shape[1:])
+            Together exactly ``shape[0]`` rows; no more than a shard of them is held.
+
+        Raises
+        ------
+        ValueError
+            The blocks have more or fewer rows than ``shape`` says.
+        """
+        row_bytes = max(1, int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize)
+        cut = plan(shape[0], row_bytes)
+        bytes_codecs = [BytesCodec(endian="little" if dtype.itemsize > 1 else None)]
+        packers = [ZstdCodec(level=_ZSTD_LEVEL)] if self._compressed else []
+        array = self._group.create_array(
+            name,
+            shape=shape,
+            chunks=(cut.shard_rows, *shape[1:]),
+            dtype=dtype,
+            serializer=ShardingCodec(
+                chunk_shape=(cut.inner_rows, *shape[1:]),
+                codecs=[*bytes_codecs, *packers, Crc32cCodec()],
+                index_codecs=[BytesCodec(), Crc32cCodec()],
+                index_location="start",
+            ),
+            filters=None,
+            compressors=None,
+            fill_value=float("nan") if dtype.kind == "f" else 0,
+            dimension_names=dims,
+            attributes=_plain(attrs or {}),
+            config={"write_empty_chunks": True},
+        )
+        row = 0
+        for shard in regrouped(blocks, cut.shard_rows, shape, dtype):
+            array[row : row + len(shard)] = shard
+            row += len(shard)
+        if row != shape[0]:
+            raise ValueError(f"{name}: blocks hold {row} rows, {shape[0]} were announced")
+        self._rows[name] = cut.count(shape[0])
+
+    def add_strings(self, name: str, dims: tuple[str, ...], values: Sequence[str]) -> None:
+        """Write strings as a variable-length array, not sharded."""
+        array = self._group.create_array(
+            name,
+            shape=(len(values),),
+            chunks=(min(len(values), _IDS_CHUNK),),
+            dtype="string",
+            filters=None,
+            compressors=(Crc32cCodec(),),
+            fill_value="",
+            dimension_names=dims,
+            attributes={},
+            config={"write_empty_chunks": True},
+        )
+        array[:] = np.array(values, dtype=object)
+        self._rows[name] = -(-len(values) // _IDS_CHUNK)
+
+    def commit(self, inputs: Mapping[str, Any] | Callable[[str], Mapping[str, Any]]) -> Manifest:
+        """Verify what was written, add the manifest and take the target's place.
+
+        Parameters
+        ----------
+        inputs : mapping or callable
+            All inputs of the array, or a function that makes them of the digest.
+
+        Returns
+        -------
+        Manifest
+            If the same bytes made of the same inputs stand at the target already, they are left alone.
+        """
+        folder = self._draft.path
+        self._finish_metadata(folder)
+        entries = hash_folder(folder, flush=True)
+        self._check_files({entry.path for entry in entries})
+        manifest = Manifest.of(self._kind, entries, {})
+        manifest = Manifest.of(self._kind, entries, inputs(manifest.digest) if callable(inputs) else inputs)
+        text = manifest.to_bytes()
+        current = self._draft.target / MANIFEST
+        if current.is_file() and current.read_bytes() == text and not verify(self._draft.target):
+            return manifest
+        with (folder / MANIFEST).open("wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        for child in folder.rglob("*"):
+            if child.is_dir():
+                flush_folder(child)
+        self._draft.commit(is_replaceable)
+        return manifest
+
+    def _finish_metadata(self, folder: Path) -> None:
+        """Rewrite every ``zarr.json`` in one form and gather them in the group's.
+
+        Gathered (consolidated), so that any reader opens the group over HTTP, where nothing can be listed.
+        """
+        members = {}
+        for name in sorted(self._rows):
+            path = folder / name / "zarr.json"
+            members[name] = json.loads(path.read_bytes())
+            path.write_bytes(_document(members[name]))
+        group = json.loads((folder / "zarr.json").read_bytes())
+        group["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": members}
+        (folder / "zarr.json").write_bytes(_document(group))
+
+    def _check_files(self, present: set[str]) -> None:
+        """Every chunk file must be there, and nothing else."""
+        expected = {"zarr.json"}
+        for name, count in self._rows.items():
+            rank = len(self._group[name].shape)
+            expected.add(f"{name}/zarr.json")
+            expected.update(f"{name}/c/{i}" + "/0" * (rank - 1) for i in range(count))
+        if present != expected:
+            raise RuntimeError(f"wrote other files than planned: {sorted(present ^ expected)[:5]}")
+
+
+def is_replaceable(folder: Path) -> bool:
+    """Whether a folder is an array of optotype, or empty, and may be replaced by an array."""
+    return folder.is_dir() and ((folder / MANIFEST).is_file() or not any(folder.iterdir()))
+
+
+def regrouped(blocks: Iterable[Any], rows: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[Any]:
+    """The same rows in blocks of exactly ``rows`` (the last may be shorter), whatever blocks they came in."""
+    buffer = np.empty((min(rows, shape[0]), *shape[1:]), dtype=dtype)
+    filled = 0
+    for block in blocks:
+        at = 0
+        while at < len(block):
+            take = min(len(buffer) - filled, len(block) - at)
+            buffer[filled : filled + take] = block[at : at + take]
+            filled += take
+            at += take
+            if filled == len(buffer):
+                yield buffer
+                filled = 0
+    if filled:
+        yield buffer[:filled]
+
+
+def _plain(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes as plain JSON values, sorted; NumPy scalars become Python's."""
+
+    def value(item: Any) -> Any:
+        if isinstance(item, np.generic):
+            return item.item()
+        if isinstance(item, np.ndarray):
+            return item.tolist()
+        if isinstance(item, Mapping):
+            return {str(k): value(v) for k, v in sorted(item.items())}
+        if isinstance(item, list | tuple):
+            return [value(v) for v in item]
+        return item
+
+    plain = {str(name): value(item) for name, item in sorted(attrs.items())}
+    json.dumps(plain, allow_nan=False)  # ValueError for what JSON cannot hold
+    return plain
+
+
+def _document(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()

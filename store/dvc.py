@@ -16,6 +16,8 @@ __all__ = ["in_stage", "init", "is_dvc_project", "track"]
 _SETTINGS = {
     "core": {"analytics": "false", "check_update": "false"},
     "cache": {"type": '"reflink,hardlink,copy"'},
+    # A list in params.yaml becomes an option given several times: --layer 8 --layer 10.
+    "parsing": {"list": "append"},
 }
 
 

@@ -1,0 +1,55 @@
+"""Writes the golden arrays of the current format: `python tests/golden/make.py FOLDER`.
+
+Run once when a format changes, into a new folder (`v2`); folders that are there are never written again.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from optotype.store.features import write_features
+from optotype.store.neighbours import write_neighbours
+from optotype.store.states import write_states
+
+IDS = ("1f600", "a b", "ä", "猫")
+ROW_SIZE = (2, 1, 3, 1)
+
+
+def patches() -> np.ndarray:
+    """Seven tokens of three channels: multiples of 1/4, exact in float16."""
+    return (np.arange(21, dtype=np.float64).reshape(7, 3) - 10) / 4
+
+
+def main(folder: Path) -> None:
+    """Write one array of each kind."""
+    write_features(
+        folder / "features" / "tiny",
+        ids=IDS,
+        row_size=np.array(ROW_SIZE),
+        blocks=[patches()],
+        dtype="float16",
+        inputs={"operation": "golden"},
+        attrs={"layer": "final"},
+    )
+    write_states(
+        folder / "states" / "tiny", ids=IDS, blocks=[patches()[:4]], dtype="float32", inputs={"operation": "golden"}
+    )
+    graph = xr.Dataset(
+        {
+            "neighbours": (("item", "rank"), np.array([[1, 2], [0, 2], [3, 0], [2, 1]], dtype=np.int32)),
+            "similarity": (("item", "rank"), np.array([[0.5, 0.25], [0.5, 0.125], [1.0, 0.25], [1.0, 0.0]])),
+            "eigenvalues": (("direction",), np.array([2.0, 1.0, 0.0])),
+            "whitened_variance": (("direction",), np.array([1.0, 0.5, 0.0])),
+        },
+        coords={"item": ("item", np.array(IDS, dtype=object))},
+        attrs={"kind": "features", "k": 2, "eps": 1e-4, "prenorm": "none"},
+    )
+    write_neighbours(folder / "neighbours" / "tiny", graph, inputs={"operation": "golden"})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COMBINATIONS", "rank", "write_ranking"]
 
+RANKING_FORMAT = 1
+
 # (features, states): the default comes first
 COMBINATIONS = (("none", "l2"), ("none", "none"), ("l2", "l2"), ("l2", "none"))
 
@@ -122,7 +124,7 @@ def rank(
 def write_ranking(rows: Sequence[Mapping[str, Any]], out: Path) -> list[Path]:
     """Write a ranking into the folder ``out``; equal rows give equal bytes, and each file takes its place in one step.
 
-    - ``ranking.json``: the rows as they are.
+    - ``ranking.json``: ``{"format_version": 1, "kind": "ranking", "rows": [...]}``, the rows as they are.
     - ``ranking.csv``: one line a row, nested values in columns ``a.b``.
     - ``metrics.json``: ``{model: {encoder: {"score": ..., "adjusted": ...}}}`` for ``dvc metrics``, of one combination
       of prenorms: none for features and l2 for states if it is there, else that of the best row.
@@ -132,7 +134,11 @@ def write_ranking(rows: Sequence[Mapping[str, Any]], out: Path) -> list[Path]:
     list of Path
         The files written.
     """
-    texts = {"ranking.json": _json(list(rows)), "metrics.json": _json(_metrics(rows)), "ranking.csv": _csv(rows)}
+    texts = {
+        "ranking.json": _json({"format_version": RANKING_FORMAT, "kind": "ranking", "rows": list(rows)}),
+        "metrics.json": _json(_metrics(rows)),
+        "ranking.csv": _csv(rows),
+    }
     for name, text in texts.items():
         with draft_file(out / name) as file:
             file.write(text.encode())

@@ -142,7 +142,8 @@ def test_out_writes_what_json_prints_and_the_same_bytes_again(stub: Stub, projec
     printed = json.loads(_rank("--json", "--out", "results/deep", "--null", "9").stdout)
     folder = project / "results" / "deep"
     assert sorted(path.name for path in folder.iterdir()) == ["metrics.json", "ranking.csv", "ranking.json"]
-    assert json.loads((folder / "ranking.json").read_text(encoding="utf-8")) == printed
+    document = json.loads((folder / "ranking.json").read_text(encoding="utf-8"))
+    assert document == {"format_version": 1, "kind": "ranking", "rows": printed}
     with (folder / "ranking.csv").open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
     assert [float(row["score"]) for row in table] == [row["score"] for row in printed]

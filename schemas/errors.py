@@ -82,6 +82,9 @@ class OptotypeError(Exception):
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n{self.hint}"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message,), {"hint": self.hint}
+
     def as_dict(self) -> dict[str, object]:
         """The error as a JSON-ready mapping (``error``, ``message``, ``hint``)."""
         return {"error": type(self).__name__, "message": self.message, "hint": self.hint}
@@ -120,10 +123,18 @@ class InvalidDataError(OptotypeError):
         lines = [summary, *(f"  - {problem}" for problem in self.problems)]
         super().__init__("\n".join(lines), hint=hint)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Workers of a process pool or cluster hand errors back pickled.
+        return _again, (type(self), self.summary, self.problems, self.hint)
+
     def as_dict(self) -> dict[str, object]:
         """The error as a JSON-ready mapping, with ``problems`` as a list of objects."""
         problems = [{"where": p.where, "kind": p.kind, "message": p.message} for p in self.problems]
         return {**super().as_dict(), "message": self.summary, "problems": problems}
+
+
+def _again(kind: type[InvalidDataError], summary: str, problems: tuple[Problem, ...], hint: str | None) -> object:
+    return kind(summary, problems, hint=hint)
 
 
 class FormatError(OptotypeError):

@@ -77,7 +77,9 @@ class Default:
 @pytest.fixture(scope="module")
 def default(tmp_path_factory: pytest.TempPathFactory) -> Default:
     project = Default(tmp_path_factory.mktemp("default") / "project")
-    fetched = project.run("optotype", "emoji", "model", "mobilenet-v2", "--out", "data/models/mobilenet-v2", check=False)
+    fetched = project.run(
+        "optotype", "emoji", "model", "mobilenet-v2", "--out", "data/models/mobilenet-v2", check=False
+    )
     if fetched.returncode == 10 and "CI" not in os.environ:
         pytest.skip(f"the weights could not be fetched: {fetched.stderr.strip().splitlines()[-1]}")
     stages = project.repro()

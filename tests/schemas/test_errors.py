@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 
 from optotype.schemas import errors
 from optotype.schemas.errors import InvalidDataError, OptotypeError, Problem, did_you_mean
@@ -36,3 +37,10 @@ def test_suggestion_names_the_closest_or_lists_what_there_is() -> None:
     assert did_you_mean("zzz", ["b", "a"]) == "There are: a, b."
     assert did_you_mean("zzz", [f"n{i:02}" for i in range(12)]).endswith("n09 and 2 more.")
     assert did_you_mean("a", []) == ""
+
+
+def test_errors_come_back_whole_from_another_process() -> None:
+    invalid = InvalidDataError("refused", [Problem("ids", "id-blank", "empty")], hint="Mend it.")
+    for error in (invalid, errors.NotFoundError("no such array", hint="optotype features list")):
+        back = pickle.loads(pickle.dumps(error))
+        assert (type(back), str(back), back.as_dict()) == (type(error), str(error), error.as_dict())

@@ -1,0 +1,273 @@
+"""Top-k graphs of stored arrays, computed once: a graph is found again by everything it was made of."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from optotype.pipelines.kernels.whitening import check_eps, check_prenorm
+from optotype.pipelines.operators.neighbours import check_k, feature_neighbours, state_neighbours
+from optotype.pipelines.progress import SILENT, Progress
+from optotype.pipelines.scheduler import Scheduler
+from optotype.schemas.documents import cache_key, canonical_json
+from optotype.schemas.errors import ConflictError, IntegrityError, InvalidDataError, Problem, UsageError
+from optotype.schemas.names import check_array_name, is_url_or_path
+from optotype.store.features import open_features, select_images
+from optotype.store.manifest import read_manifest
+from optotype.store.neighbours import open_neighbours, write_neighbours
+from optotype.store.project import Project
+from optotype.store.states import open_states
+
+__all__ = ["GRAPH_VERSION", "features_graph", "graph_inputs", "open_array", "states_graph", "write_graphs"]
+
+GRAPH_VERSION = 1
+"""Raised whenever the same inputs would give another graph."""
+
+Kind = Literal["features", "states"]
+
+
+def open_array(project: Project | None, kind: Kind, reference: str) -> xr.Dataset:
+    """Open the array that ``reference`` (name in the project, path or URL) means; lazy.
+
+    Raises
+    ------
+    UsageError
+        A name without a project.
+    NotFoundError, ConflictError, FormatError, IntegrityError, ExternalError
+        From the store.
+    """
+    if project is not None:
+        source: str | Path = project.resolve(kind, reference)
+    elif is_url_or_path(reference):
+        source = reference
+    else:
+        raise UsageError(
+            f"{reference!r} is a name, and there is no project to look it up in", hint="Give a path, or use -C."
+        )
+    return open_features(source) if kind == "features" else open_states(source)
+
+
+def graph_inputs(
+    digest: str, *, kind: Kind, k: int, eps: float, prenorm: str, items: Sequence[str] | None
+) -> dict[str, Any]:
+    """Everything a graph depends on; its key is the hash of this.
+
+    Parameters
+    ----------
+    digest : str
+        Of the array.
+    items : sequence of str, optional
+        Ids of the subset, sorted; None means all.
+    """
+    subset = None if items is None else "sha256:" + hashlib.sha256(canonical_json(list(items))).hexdigest()
+    return {
+        "graph_version": GRAPH_VERSION,
+        "array": digest,
+        "kind": kind,
+        "k": int(k),
+        "eps": float(eps),
+        "prenorm": prenorm,
+        "items": subset,
+    }
+
+
+def features_graph(
+    project: Project | None,
+    reference: str,
+    *,
+    k: int = 100,
+    eps: float = 1e-4,
+    prenorm: str = "none",
+    images: Sequence[str] | None = None,
+    scheduler: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """The top-k graph of patch features: found, or computed and kept in the project's cache.
+
+    Looked for among the graphs of the project (``data/neighbours``), then in ``.optotype/cache/neighbours``.
+
+    Parameters
+    ----------
+    project : Project or None
+        Without one nothing is looked up or kept, and ``reference`` is a path or URL.
+    reference : str
+        Name, path or fsspec URL of the array.
+    k, eps, prenorm
+        As for :func:`optotype.pipelines.operators.neighbours.feature_neighbours`.
+    images : sequence of str, optional
+        Only these ids; whitening is fitted on them alone.
+    scheduler : str or Scheduler
+    progress : Progress, optional
+
+    Returns
+    -------
+    Dataset
+        See :func:`optotype.pipelines.operators.neighbours.feature_neighbours`.
+    """
+    return _graph(project, "features", reference, k, eps, prenorm, images, scheduler, progress or SILENT)
+
+
+def states_graph(
+    project: Project | None,
+    reference: str,
+    *,
+    k: int = 100,
+    eps: float = 1e-4,
+    prenorm: str = "l2",
+    texts: Sequence[str] | None = None,
+    scheduler: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """The top-k graph of text states: found, or computed and kept. See :func:`features_graph`."""
+    return _graph(project, "states", reference, k, eps, prenorm, texts, scheduler, progress or SILENT)
+
+
+def write_graphs(
+    project: Project,
+    target_name: str,
+    kind: Kind,
+    references: Sequence[str],
+    prenorms: Sequence[str],
+    *,
+    k: int = 100,
+    eps: float = 1e-4,
+    scheduler: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Write graphs as ``data/neighbours/<target_name>/<array>.<prenorm>/``; returns the folders, in order.
+
+    Each array is written whole or not at all; graphs from an earlier run that are not asked for any more are removed.
+    A reference may be a bundle (one encoder run that wrote several arrays), which stands for all its arrays.
+
+    Raises
+    ------
+    UsageError
+        Nothing to do, or ``k``, ``eps``, a prenorm or the name are not allowed; checked before anything is computed.
+    ConflictError
+        ``target_name`` is a graph itself, or two references have the same array name.
+    """
+    check_array_name(target_name)
+    wanted = [(array, prenorm) for array in _expand(project, kind, references) for prenorm in dict.fromkeys(prenorms)]
+    if not wanted:
+        raise UsageError("no graph was asked for: give an array and a prenorm (none or l2)")
+    folder = project.neighbours / target_name
+    if (folder / "zarr.json").exists():
+        raise ConflictError(f"{folder} is a graph; a folder of graphs was to be written there")
+    targets: dict[Path, tuple[str, str]] = {}
+    for array, prenorm in wanted:
+        check_prenorm(prenorm)
+        opened = open_array(project, kind, array)
+        check_k(k, opened.sizes["image" if kind == "features" else "text"])
+        target = folder / f"{check_array_name(str(opened.attrs['name']))}.{prenorm}"
+        if target in targets:
+            raise ConflictError(
+                f"two of the arrays are called {opened.attrs['name']!r}; their graphs would overwrite each other"
+            )
+        targets[target] = (array, prenorm)
+    check_eps(eps)
+    for target, (array, prenorm) in targets.items():
+        graph = _graph(project, kind, array, k, eps, prenorm, None, scheduler, progress or SILENT, keep=False)
+        digest = read_manifest(project.resolve(kind, array)).digest
+        write_neighbours(
+            target, graph, inputs=graph_inputs(digest, kind=kind, k=k, eps=eps, prenorm=prenorm, items=None)
+        )
+    for stale in folder.iterdir():
+        if stale.is_dir() and stale not in targets and (stale / "zarr.json").is_file():
+            shutil.rmtree(stale)
+    return list(targets)
+
+
+def _expand(project: Project, kind: Kind, references: Sequence[str]) -> list[str]:
+    """References with bundles replaced by their arrays, each once."""
+    result: list[str] = []
+    for reference in references:
+        folder = project.folder(kind) / reference
+        if not is_url_or_path(reference) and folder.is_dir() and not (folder / "zarr.json").is_file():
+            arrays = sorted(child.name for child in folder.iterdir() if (child / "zarr.json").is_file())
+            result += [f"{folder}/{array}" for array in arrays] or [reference]
+        else:
+            result.append(reference)
+    return list(dict.fromkeys(result))
+
+
+def _graph(
+    project: Project | None,
+    kind: Kind,
+    reference: str,
+    k: int,
+    eps: float,
+    prenorm: str,
+    items: Sequence[str] | None,
+    scheduler: str | Scheduler,
+    progress: Progress,
+    *,
+    keep: bool = True,
+) -> xr.Dataset:
+    dimension = "image" if kind == "features" else "text"
+    array = open_array(project, kind, reference)
+    positions = None if items is None else _positions(array[dimension].values, items, reference)
+    check_k(k, array.sizes[dimension] if positions is None else len(positions))
+    eps, prenorm = check_eps(eps), check_prenorm(prenorm)
+    chosen = None if positions is None else [str(value) for value in array[dimension].values[positions]]
+    inputs = graph_inputs(array.attrs["digest"], kind=kind, k=k, eps=eps, prenorm=prenorm, items=chosen)
+    found = None if project is None else _find(project, cache_key(inputs), progress)
+    if found is not None:
+        return found
+    name = array.attrs["name"]
+    progress.note(
+        f"{name}: neighbours of {array.sizes[dimension] if positions is None else len(positions)} {dimension}s"
+    )
+    if kind == "features":
+        part = array if positions is None else select_images(array, positions)
+        graph = feature_neighbours(part, k=k, eps=eps, prenorm=prenorm, run=scheduler, progress=progress)
+    else:
+        part = array if positions is None else array.isel(text=positions)
+        graph = state_neighbours(part, k=k, eps=eps, prenorm=prenorm, run=scheduler, progress=progress)
+    if project is not None and keep:
+        write_neighbours(_cached(project, cache_key(inputs)), graph, inputs=inputs)
+    return graph
+
+
+def _positions(ids: Any, items: Sequence[str], reference: str) -> Any | None:
+    """Places of ``items`` in ``ids``, rising; None if they are all of them."""
+    wanted = set(items)
+    missing = sorted(wanted.difference(str(value) for value in ids))
+    if missing:
+        shown = ", ".join(map(repr, missing[:5]))
+        raise InvalidDataError(
+            f"{reference} lacks {len(missing)} of the ids asked for",
+            [Problem(reference, "missing-id", f"has no {shown}")],
+        )
+    return None if len(wanted) == len(ids) else np.flatnonzero([str(value) in wanted for value in ids])
+
+
+def _cached(project: Project, key: str) -> Path:
+    return project.cache / "neighbours" / key
+
+
+def _find(project: Project, key: str, progress: Progress) -> xr.Dataset | None:
+    """The graph under ``key`` in the project or its cache."""
+    for folders in project.index("neighbours").values():
+        for folder in folders:
+            if read_manifest(folder).key == key:
+                return _plain(open_neighbours(folder))
+    cached = _cached(project, key)
+    if (cached / "zarr.json").is_file():
+        try:
+            return _plain(open_neighbours(cached))
+        except IntegrityError as error:
+            # It can be made again, and a cache must never need mending by hand.
+            progress.note(f"a cached graph is damaged and is made again ({error.message})")
+    return None
+
+
+def _plain(graph: xr.Dataset) -> xr.Dataset:
+    """Without what tells where it was stored: a graph is the same wherever it was found."""
+    graph.attrs = {name: value for name, value in graph.attrs.items() if name not in ("digest", "key", "name")}
+    return graph

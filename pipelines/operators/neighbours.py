@@ -1,0 +1,510 @@
+"""Nearest neighbours of images (Chamfer) and of texts (cosine) after stabilised whitening, block by block.
+
+No more than a few blocks of the n x n similarities exist at a time, and whitened rows are made again from the stored
+ones whenever a block has left the cache (256 MiB a process): the cost is about one percent of the products, there is
+no scratch file to clean up, and the same tasks run in threads, processes and on a cluster.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from optotype.pipelines.kernels.chamfer import Group, chamfer_block, chamfer_pair, groups, offsets_of
+from optotype.pipelines.kernels.rows import BlockCache, RowReader, blocks_of_images, pairs_of_blocks, spans_of_rows
+from optotype.pipelines.kernels.topk import DECIMALS, WINDOW, Candidates, top_k
+from optotype.pipelines.kernels.whitening import (
+    Moments,
+    Prenorm,
+    Whitening,
+    check_eps,
+    check_prenorm,
+    fit,
+    merge,
+    moments,
+    whiten,
+)
+from optotype.pipelines.progress import SILENT, Progress
+from optotype.pipelines.scheduler import Scheduler, scheduler
+from optotype.schemas.errors import InvalidDataError, Problem, UsageError
+
+__all__ = ["check_k", "feature_neighbours", "nearest", "state_neighbours"]
+
+_WHITEN_ROWS = 2048
+_PAIRS_A_TASK = 256
+_SHOWN = 5
+
+_CACHE = BlockCache()  # one per process: threads share it, workers have their own
+
+
+def check_k(k: int, n: int) -> None:
+    """UsageError unless 1 <= k < n."""
+    if n < 2:
+        raise UsageError(f"neighbours need two items or more, got {n}")
+    if not 1 <= k < n:
+        raise UsageError(
+            f"k is from 1 to {n - 1} (n = {n} items, without the item itself), got {k}",
+            hint=f"The largest k allowed here: -k {n - 1}",
+        )
+
+
+def nearest(similarity: xr.DataArray, k: int) -> xr.Dataset:
+    """Neighbours out of a similarity matrix, lazy if the matrix is.
+
+    Parameters
+    ----------
+    similarity : DataArray (item, item_other)
+        Square; NaN on the diagonal (an item is not its own neighbour).
+    k : int
+        1 <= k < n.
+
+    Returns
+    -------
+    Dataset
+        ``neighbours(item, rank)`` int32, indices into ``item``; ``similarity(item, rank)`` float64, rounded to 12
+        decimals. Falling by similarity, ties by index.
+    """
+    check_k(k, similarity.sizes["item"])
+    index, value = xr.apply_ufunc(
+        lambda block: top_k(block, k),
+        similarity.chunk(item_other=-1) if similarity.chunks else similarity,
+        input_core_dims=[["item_other"]],
+        output_core_dims=[["rank"], ["rank"]],
+        dask="parallelized",
+        output_dtypes=[np.int32, np.float64],
+        dask_gufunc_kwargs={"output_sizes": {"rank": k}},
+    )
+    return xr.Dataset({"neighbours": index, "similarity": value})
+
+
+def feature_neighbours(
+    features: xr.Dataset,
+    *,
+    k: int,
+    eps: float = 1e-4,
+    prenorm: str = "none",
+    run: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Top-k images of every image by Chamfer similarity of whitened patches.
+
+    Products are float32; candidates within 1e-5 of the k-th place are scored again in float64 by one fixed routine, so
+    the neighbour *sets* are those of float64. Stored similarities of the others are accurate to about 1e-6.
+
+    Parameters
+    ----------
+    features : Dataset
+        ``patches(token, channel)`` and ``row_size(image)``, coordinate ``image``; dask or NumPy, any float dtype.
+    k : int
+        1 <= k < n.
+    eps : float
+        Absolute stabiliser of the whitening.
+    prenorm : {"none", "l2"}
+        Scale patches to unit length before the whitening.
+    run : str or Scheduler
+        Where the work runs; see :func:`optotype.pipelines.scheduler.scheduler`.
+    progress : callable, optional
+
+    Returns
+    -------
+    Dataset
+        ``neighbours(item, rank)`` int32, ``similarity(item, rank)`` float64, coordinate ``item`` (the ids);
+        ``eigenvalues(direction)`` (raw, falling) and ``whitened_variance(direction)`` float64; parameters and
+        diagnostics as attributes.
+
+    Raises
+    ------
+    UsageError
+        ``k``, ``eps`` or ``prenorm`` out of range.
+    InvalidDataError
+        NaN or infinite values, patches without variance, or patches without a direction after whitening (the images
+        are named).
+    """
+    ids = [str(value) for value in features["image"].values]
+    row_size = np.asarray(features["row_size"].values, dtype=np.int64)
+    rows = features["patches"]
+    problems = []
+    if row_size.size and row_size.min() < 1:
+        problems.append(Problem("row_size", "empty-image", "every image has one patch or more"))
+    if int(row_size.sum()) != rows.sizes["token"]:
+        problems.append(
+            Problem("row_size", "sum", f"adds up to {int(row_size.sum())}, there are {rows.sizes['token']} patches")
+        )
+    if problems:
+        raise InvalidDataError("These are not patch features", problems)
+    return _neighbours(
+        rows.data, offsets_of(row_size), ids, "image", k=k, eps=eps, prenorm=prenorm, run=run, progress=progress
+    )
+
+
+def state_neighbours(
+    states: xr.Dataset,
+    *,
+    k: int,
+    eps: float = 1e-4,
+    prenorm: str = "l2",
+    run: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Top-k texts of every text by cosine similarity of whitened states, float64 throughout.
+
+    Equal states are scored once and share their value, so exact ties stay exact wherever the rows stand.
+
+    Parameters
+    ----------
+    states : Dataset
+        ``states(text, channel)``, coordinate ``text``.
+
+    Other parameters, the result and the errors are those of :func:`feature_neighbours`.
+    """
+    ids = [str(value) for value in states["text"].values]
+    rows = states["states"]
+    offsets = np.arange(len(ids) + 1, dtype=np.int64)
+    return _neighbours(rows.data, offsets, ids, "text", k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What the first pass needs, wherever it runs."""
+
+    token: str
+    reader: RowReader
+    prenorm: Prenorm
+    digests: bool
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a pair of blocks needs, wherever it runs."""
+
+    token: str
+    reader: RowReader
+    whitening: Whitening
+    blocks: list[tuple[int, int]]
+    offsets: NDArray[np.int64]  # of images
+    distinct: NDArray[np.int64] | None  # of texts: rows that stand for all rows equal to them
+
+
+@dataclass(frozen=True)
+class _Span:
+    """What the first pass found in a span of rows."""
+
+    moments: Moments | None  # None where a value is not finite
+    not_finite: NDArray[np.int64]
+    digests: list[bytes]
+
+
+def _read_span(shared: _Rows, span: tuple[int, int]) -> _Span:
+    rows = shared.reader.read(*span, _CACHE)
+    finite = np.isfinite(rows).all(axis=1)
+    digests = [blake2b(row.tobytes(), digest_size=16).digest() for row in rows] if shared.digests else []
+    if not finite.all():
+        return _Span(None, span[0] + np.flatnonzero(~finite), digests)
+    return _Span(moments(rows, shared.prenorm), np.empty(0, dtype=np.int64), digests)
+
+
+def _whitened_images(work: _Work, number: int) -> tuple[NDArray[np.float32], list[Group], NDArray[np.int64]]:
+    first, last = work.blocks[number]
+
+    def make() -> tuple[NDArray[np.float32], list[Group], NDArray[np.int64]]:
+        start, stop = int(work.offsets[first]), int(work.offsets[last])
+        rows = work.reader.read(start, stop, _CACHE)
+        white = np.empty((stop - start, work.whitening.matrix.shape[1]), dtype=np.float32)
+        zero = np.zeros(stop - start, dtype=bool)
+        for top in range(0, len(rows), _WHITEN_ROWS):
+            part = slice(top, top + _WHITEN_ROWS)
+            white[part], zero[part] = whiten(rows[part], work.whitening)
+        without = np.unique(np.searchsorted(work.offsets, start + np.flatnonzero(zero), side="right") - 1)
+        return white, groups(work.offsets[first : last + 1] - start), without
+
+    key = (work.token, "white", number)
+    white, cut, without = _CACHE.get(key, make, lambda made: int(made[0].nbytes))
+    return white, cut, without
+
+
+def _whitened_texts(
+    work: _Work, distinct: NDArray[np.int64], number: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    first, last = work.blocks[number]
+    wanted = distinct[first:last]
+
+    def make() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        rows = work.reader.read(int(wanted[0]), int(wanted[-1]) + 1, _CACHE)[wanted - wanted[0]]
+        white, zero = whiten(rows, work.whitening)
+        return white, wanted[zero]
+
+    white, without = _CACHE.get((work.token, "white", number), make, lambda made: int(made[0].nbytes))
+    return white, without
+
+
+def _pair_of_blocks(work: _Work, pair: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Similarities of two blocks, and the items without a direction (of the diagonal blocks)."""
+    i, j = pair
+    if work.distinct is not None:
+        rows, without_direction = _whitened_texts(work, work.distinct, i)
+        if i != j:
+            return rows @ _whitened_texts(work, work.distinct, j)[0].T, without_direction
+        block = rows @ rows.T
+        lower = np.tril_indices(len(block), -1)
+        block[lower] = block.T[lower]
+        return block, without_direction
+    a, a_groups, without = _whitened_images(work, i)
+    if i == j:
+        return chamfer_block(a, a_groups), without
+    b, b_groups, _ = _whitened_images(work, j)
+    return chamfer_block(a, a_groups, b, b_groups), without
+
+
+def _exact_image(work: _Work, image: int) -> NDArray[np.float64]:
+    """One image whitened in float64 by a call of its own: its bytes depend on its own values alone."""
+
+    def make() -> NDArray[np.float64]:
+        rows = work.reader.read(int(work.offsets[image]), int(work.offsets[image + 1]), _CACHE)
+        return whiten(rows, work.whitening)[0]
+
+    made: NDArray[np.float64] = _CACHE.get((work.token, "exact", image), make, lambda made: int(made.nbytes))
+    return made
+
+
+def _exact_pairs(work: _Work, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.array([chamfer_pair(_exact_image(work, int(i)), _exact_image(work, int(j))) for i, j in pairs])
+
+
+class _Spread:
+    """Mean, sd, minimum and maximum of the similarities i < j, streamed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean = 0.0
+        self.square = 0.0
+        self.low = np.inf
+        self.high = -np.inf
+
+    def add(self, values: NDArray[np.float64]) -> None:
+        if values.size == 0:
+            return
+        count = self.count + values.size
+        delta = float(values.mean()) - self.mean
+        self.square += float(values.var()) * values.size + delta**2 * self.count * values.size / count
+        self.mean += delta * values.size / count
+        self.count = count
+        self.low = min(self.low, float(values.min()))
+        self.high = max(self.high, float(values.max()))
+
+    def attributes(self) -> dict[Hashable, Any]:
+        sd = float(np.sqrt(self.square / self.count))
+        named = {"mean": self.mean, "sd": sd, "min": self.low, "max": self.high}
+        return {f"similarity_{name}": round(float(value), DECIMALS) for name, value in named.items()}
+
+
+def _open(run: str | Scheduler) -> AbstractContextManager[Scheduler]:
+    return scheduler(run) if isinstance(run, str) else nullcontext(run)
+
+
+def _counted(results: Iterator[Any], what: str, total: int, unit: str, progress: Progress) -> Iterator[Any]:
+    with progress(what, total=total, unit=unit) as task:
+        for result in results:
+            yield result
+            task.advance()
+
+
+def _named(positions: NDArray[np.int64], ids: Sequence[str], kind: str, message: str) -> list[Problem]:
+    found = [Problem(repr(ids[int(position)]), kind, message) for position in positions[:_SHOWN]]
+    if len(positions) > _SHOWN:
+        found.append(Problem("ids", kind, f"and {len(positions) - _SHOWN} more"))
+    return found
+
+
+def _neighbours(
+    rows: Any,
+    offsets: NDArray[np.int64],
+    ids: list[str],
+    item: str,
+    *,
+    k: int,
+    eps: float,
+    prenorm: str,
+    run: str | Scheduler,
+    progress: Progress | None,
+) -> xr.Dataset:
+    n = len(ids)
+    check_k(k, n)
+    eps = check_eps(eps)
+    norm = check_prenorm(prenorm)
+    token = uuid.uuid4().hex  # names this job in the caches of the workers; nothing depends on it
+    reader = RowReader(rows, token)
+    report = progress or SILENT
+    try:
+        with _open(run) as place:
+            whitening, digests = _fit(
+                reader, rows.shape, offsets, ids, item, eps, norm, token, place, progress or SILENT
+            )
+            work, stands_for = _plan(reader, whitening, offsets, item, digests, token)
+            index, value, spread = _search(work, stands_for, ids, item, k, place, report)
+    finally:
+        _CACHE.drop(token)
+    return _dataset(ids, index, value, whitening, spread, item, k)
+
+
+def _fit(
+    reader: RowReader,
+    shape: tuple[int, int],
+    offsets: NDArray[np.int64],
+    ids: list[str],
+    item: str,
+    eps: float,
+    prenorm: Prenorm,
+    token: str,
+    place: Scheduler,
+    progress: Progress,
+) -> tuple[Whitening, list[bytes]]:
+    shared = _Rows(token, reader, prenorm, digests=item == "text")
+    spans = spans_of_rows(*shape)
+    total: Moments | None = None
+    digests: list[bytes] = []
+    broken: list[NDArray[np.int64]] = []
+    for span in _counted(place.map(_read_span, shared, spans), f"whitening of {item}s", len(spans), "spans", progress):
+        digests += span.digests
+        if span.moments is None:
+            broken.append(span.not_finite)
+        else:
+            # In the order of the rows: the bytes of a sum depend on its order.
+            total = span.moments if total is None else merge(total, span.moments)
+    if broken or total is None:
+        items = np.unique(np.searchsorted(offsets, np.concatenate(broken), side="right") - 1)
+        raise InvalidDataError(
+            f"Values that are not finite in {len(items)} {item}(s)",
+            _named(items, ids, "not-finite", "holds NaN or Inf"),
+        )
+    return fit(total, eps, prenorm, where=f"{item}s"), digests
+
+
+def _plan(
+    reader: RowReader,
+    whitening: Whitening,
+    offsets: NDArray[np.int64],
+    item: str,
+    digests: list[bytes],
+    token: str,
+) -> tuple[_Work, NDArray[np.int64]]:
+    """The work, and for each item the number of the row that stands for it."""
+    if item == "image":
+        stands_for = np.arange(len(offsets) - 1)
+        distinct = None
+        blocks = blocks_of_images(offsets, whitening.matrix.shape[1])
+    else:
+        seen: dict[bytes, int] = {}
+        stands_for = np.array([seen.setdefault(digest, len(seen)) for digest in digests], dtype=np.int64)
+        distinct = np.unique(stands_for, return_index=True)[1].astype(np.int64)
+        blocks = blocks_of_images(np.arange(len(distinct) + 1, dtype=np.int64), whitening.matrix.shape[1])
+    return _Work(token, reader, whitening, blocks, offsets, distinct), stands_for
+
+
+def _search(
+    work: _Work,
+    stands_for: NDArray[np.int64],
+    ids: list[str],
+    item: str,
+    k: int,
+    place: Scheduler,
+    progress: Progress,
+) -> tuple[NDArray[np.int32], NDArray[np.float64], _Spread]:
+    def exact_row(row: int, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        return _exact_pairs(work, np.column_stack([np.full(len(columns), row), columns]))
+
+    images = work.distinct is None
+    candidates = Candidates(len(ids), k, window=WINDOW if images else 0.0, exact=exact_row)
+    spread = _Spread()
+    members = [np.flatnonzero((stands_for >= first) & (stands_for < last)) for first, last in work.blocks]
+    inside = [stands_for[items] - first for items, (first, _) in zip(members, work.blocks, strict=True)]
+    count = len(work.blocks)
+    pairs = list(pairs_of_blocks(count))
+    without: list[NDArray[np.int64]] = []
+    results = _counted(
+        place.map(_pair_of_blocks, work, pairs), f"similarity of {item}s", len(pairs), "blocks", progress
+    )
+    for done, ((i, j), (block, zero)) in enumerate(zip(pairs, results, strict=True)):
+        if i == j:
+            without.append(zero)
+            if done == count - 1 and any(part.size for part in without):
+                items = np.unique(np.concatenate(without))
+                message = "has no direction after whitening (a row equal to the mean, or to zero)"
+                raise InvalidDataError(
+                    f"{len(items)} {item}(s) cannot be compared", _named(items, ids, "zero-norm", message)
+                )
+        full = block if images else block[np.ix_(inside[i], inside[j])]
+        if i == j:
+            np.fill_diagonal(full, np.nan)
+            spread.add(full[np.triu_indices(len(full), 1)])
+        else:
+            spread.add(full.ravel())
+            candidates.add(members[j], members[i], np.ascontiguousarray(full.T))
+        candidates.add(members[i], members[j], full)
+    undecided = candidates.undecided()
+    index, value = candidates.finish(_settle(work, undecided, place, progress))
+    return index, value, spread
+
+
+def _settle(
+    work: _Work, undecided: list[tuple[int, NDArray[np.int64]]], place: Scheduler, progress: Progress
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float64]]]:
+    """Exact values of the near-ties; every unordered pair is scored once."""
+    if not undecided:
+        return
+    n = np.int64(len(work.offsets))
+    keys = [np.minimum(row, columns) * n + np.maximum(row, columns) for row, columns in undecided]
+    wanted = np.unique(np.concatenate(keys))
+    pairs = np.column_stack([wanted // n, wanted % n])
+    tasks = [pairs[start : start + _PAIRS_A_TASK] for start in range(0, len(pairs), _PAIRS_A_TASK)]
+    scored = np.concatenate(
+        list(_counted(place.map(_exact_pairs, work, tasks), "near-ties", len(tasks), "batches", progress))
+    )
+    for (row, columns), key in zip(undecided, keys, strict=True):
+        yield row, columns, scored[np.searchsorted(wanted, key)]
+
+
+def _dataset(
+    ids: list[str],
+    index: NDArray[np.int32],
+    value: NDArray[np.float64],
+    whitening: Whitening,
+    spread: _Spread,
+    item: str,
+    k: int,
+) -> xr.Dataset:
+    kept = whitening.kept
+    variance = kept / (kept + whitening.eps)
+    attributes: dict[Hashable, Any] = {
+        "kind": "features" if item == "image" else "states",
+        "k": k,
+        "eps": whitening.eps,
+        "prenorm": whitening.prenorm,
+        "rows": whitening.count,
+        "channels": len(whitening.mean),
+        "directions": len(kept),
+        "rows_over_channels": whitening.count / len(whitening.mean),
+        "share_below_eps": float(np.mean(kept < whitening.eps)),
+        "variance_below_eps": float(kept[kept < whitening.eps].sum() / kept.sum()),
+        "median_eigenvalue": float(np.median(kept)),
+        # Σ λ/(λ+ε): directions that keep their weight. Near rows - 1, all rows are equally far from each other.
+        "effective_directions": float(variance.sum()),
+        **spread.attributes(),
+    }
+    return xr.Dataset(
+        {
+            "neighbours": (("item", "rank"), index),
+            "similarity": (("item", "rank"), value),
+            "eigenvalues": (("direction",), whitening.eigenvalues),
+            "whitened_variance": (("direction",), whitening.whitened_variance),
+        },
+        coords={"item": ("item", np.array(ids, dtype=object))},
+        attrs=attributes,
+    )

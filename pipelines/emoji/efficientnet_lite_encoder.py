@@ -41,7 +41,10 @@ class EfficientNetLite:
     """
 
     def __init__(self, model: Any, *, name: str, device: str, preprocessing: dict[str, Any]) -> None:
-        self._model = model.to(device).eval()
+        import torch
+
+        # Depthwise convolutions on a CPU are some 1.6 times faster with the channels innermost.
+        self._model = model.to(device, memory_format=torch.channels_last).eval()
         self._device = device
         self.name = name
         self.layers = 1 + len(model._blocks)

@@ -73,7 +73,7 @@ def test_encoder_computes_what_the_package_does(folder: Path, untrained: Any) ->
     maps, early = encoder.encode(batch, [None, 1])
     with torch.inference_mode():
         expected = untrained.extract_features(batch).permute(0, 2, 3, 1).numpy()
-    np.testing.assert_array_equal(np.stack(maps), expected)
+    np.testing.assert_allclose(np.stack(maps), expected, atol=1e-4)  # another memory layout, another order of sums
     assert (maps[0].shape, early[0].shape) == ((7, 7, 1280), (112, 112, 16))
     assert maps[0].dtype == np.float32
 
@@ -141,4 +141,4 @@ def test_real_weights(size: int, pixels: int, side: int, real_wheels: Callable[[
     original.load_state_dict(state, strict=True)
     with torch.inference_mode():
         expected = original.extract_features(batch).permute(0, 2, 3, 1).numpy()
-    np.testing.assert_array_equal(np.stack(maps), expected)
+    np.testing.assert_allclose(np.stack(maps), expected, atol=1e-4)  # another memory layout, another order of sums

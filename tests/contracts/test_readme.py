@@ -1,0 +1,54 @@
+"""What the README tells people to type works as written."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from optotype.registry.cli.root import cli as root
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+FENCES = re.findall(r"^```(\w*)\n(.*?)^```", README, flags=re.M | re.S)
+COMMANDS = [
+    line.split("#")[0].strip() for _, text in FENCES for line in text.splitlines() if line.startswith("optotype ")
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with the files that the README names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_NO_ANALYTICS", "1")
+    generator = np.random.default_rng(0)
+    ids = np.array([f"p{i:03}" for i in range(120)])
+    np.savez(tmp_path / "patches.npz", ids=ids, patches=generator.standard_normal((120, 4, 8), dtype=np.float32))
+    np.savez(tmp_path / "states.npz", ids=ids, states=generator.standard_normal((120, 16), dtype=np.float32))
+    return tmp_path
+
+
+def test_every_command_is_one_there_is() -> None:
+    assert len(COMMANDS) > 6
+    for command in COMMANDS:
+        words = shlex.split(command)[1:]
+        node, context = root, root.make_context("optotype", [], resilient_parsing=True)
+        while words and hasattr(node, "commands") and words[0] in node.commands:
+            node = node.commands[words.pop(0)]
+        assert not hasattr(node, "commands"), f"{command}: no such verb"
+        node.make_context(command, words, parent=context)  # parses every option; runs nothing
+
+
+def test_commands_with_own_arrays_and_python_run_as_written(folder: Path) -> None:
+    run = CliRunner()
+    for command in COMMANDS[: COMMANDS.index("optotype rank --features my-encoder --states my-llm") + 1]:
+        done = run.invoke(root, shlex.split(command)[1:])
+        assert done.exit_code == 0, f"{command}\n{done.output}{done.exception}"
+    (code,) = [text for language, text in FENCES if language == "python"]
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert names["rows"][0]["k"] == 50  # type: ignore[index]
+    assert names["patches"].dims == ("token", "channel")  # type: ignore[attr-defined]

@@ -37,7 +37,7 @@ class _Members:
 
     def __call__(self, rows: NDArray[np.integer], columns: NDArray[np.integer]) -> NDArray[np.bool_]:
         if self._table is not None:
-            listed: NDArray[np.bool_] = self._table[rows, columns]
+            listed: NDArray[np.bool_] = self._table.take(rows * self._n + columns)
             return listed
         wanted = rows * np.int64(self._n) + columns
         place = np.minimum(np.searchsorted(self._pairs, wanted), len(self._pairs) - 1)
@@ -85,7 +85,7 @@ def permutation_null(first: NDArray[np.integer], second: NDArray[np.integer], *,
     totals = np.empty(repeats, dtype=np.int64)
     for repeat in range(repeats):
         relabel = generator.permutation(n)
-        totals[repeat] = members(relabel[:, None], relabel[second]).sum()
+        totals[repeat] = np.count_nonzero(members(relabel[:, None], relabel[second]))
     scores = totals / (n * k)
     sd = float(scores.std(ddof=1)) if repeats > 1 else 0.0
     p = (1 + int(np.count_nonzero(totals >= observed))) / (1 + repeats)

@@ -19,7 +19,7 @@ from optotype.schemas.errors import UsageError
 
 __all__ = ["CONFIG", "convert", "random_weights", "shapes"]
 
-_WIDTH, _LAYERS, _HEADS, _MLP, _SIZE, _PATCH, _SPREAD = 384, 12, 6, 1536, 224, 16, 0.02
+_WIDTH, _LAYERS, _HEADS, _MLP, _SIZE, _PATCH, _SPREAD = 384, 12, 6, 1536, 192, 16, 0.02
 _HALF = (0.5, 0.5, 0.5)
 _BILINEAR = 2
 CONFIG = {

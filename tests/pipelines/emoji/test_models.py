@@ -143,7 +143,7 @@ def test_random_vit_has_exactly_the_weights_of_the_model(tmp_path: Path) -> None
     from PIL import Image
 
     pixels = processor(images=[Image.new("RGB", (72, 72), "white")], return_tensors="np")["pixel_values"]
-    assert pixels.shape == (1, 3, 224, 224)
+    assert pixels.shape == (1, 3, 192, 192)
     np.testing.assert_allclose(pixels, 1, atol=1e-6)
 
 

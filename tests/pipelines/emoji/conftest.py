@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from optotype.pipelines.emoji.wheels import WHEELS, Wheel, wheel_cache
+from optotype.pipelines.emoji.wheels import WHEELS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -35,21 +34,6 @@ def wheel_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
         return cache
 
     return make
-
-
-@pytest.fixture
-def real_wheels() -> Callable[[str], Path]:
-    """The folder of downloaded wheels; skips the test if the named one is not in it."""
-
-    def find(name: str) -> Path:
-        cache = wheel_cache(ROOT)
-        wheel: Wheel = WHEELS[name]
-        if not (cache / wheel.file).is_file():
-            where = "OPTOTYPE_WHEELS" if "OPTOTYPE_WHEELS" in os.environ else "the project's cache"
-            pytest.skip(f"{wheel.file} is not in {where}; the default project downloads it")
-        return cache
-
-    return find
 
 
 @pytest.fixture

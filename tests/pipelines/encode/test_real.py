@@ -1,7 +1,8 @@
-"""The default project's own weights, where they have been fetched."""
+"""The default project's own weights."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,7 @@ from optotype.schemas.sources import parse_source
 from optotype.store.features import open_features
 from optotype.store.states import open_states
 
-MODELS = Path(__file__).parents[3] / "data" / "models"
-
 pytestmark = [pytest.mark.real, pytest.mark.slow]
-
-
-def fetched(name: str) -> Path:
-    folder = MODELS / name
-    if not (folder / "config.json").exists() and not any(folder.glob("*.gguf")):
-        pytest.skip(f"{folder} has not been fetched (optotype emoji model {name})")
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -35,9 +27,14 @@ def fetched(name: str) -> Path:
     [("vit-s14-focus", 13, (16, 16), 384), ("mobilenet-v2", 16, (7, 7), 1280)],
 )
 def test_vision_folders(
-    name: str, layers: int, grid: tuple[int, int], channels: int, pictures: list[Image.Image]
+    name: str,
+    layers: int,
+    grid: tuple[int, int],
+    channels: int,
+    pictures: list[Image.Image],
+    real_model: Callable[[str], Path],
 ) -> None:
-    encoder = plan_vision(locate(parse_source(str(fetched(name))))).load()
+    encoder = plan_vision(locate(parse_source(str(real_model(name))))).load()
     assert encoder.layers == layers
     with torch_state(1):
         final, hidden = encoder.encode(encoder.preprocess(pictures[:2]), [None, 8])
@@ -46,8 +43,10 @@ def test_vision_folders(
     assert not np.allclose(final[0], final[1], atol=1e-2)
 
 
-def test_efficientnet_lite_is_a_conforming_plugin(pictures: list[Image.Image]) -> None:
-    folder = fetched("efficientnet-lite0")
+def test_efficientnet_lite_is_a_conforming_plugin(
+    pictures: list[Image.Image], real_model: Callable[[str], Path]
+) -> None:
+    folder = real_model("efficientnet-lite0")
     source = f"python:optotype.pipelines.emoji.efficientnet_lite_encoder:load@{folder}"
     encoder = load_plugin(locate(parse_source(source)))
     with torch_state(1):
@@ -57,8 +56,10 @@ def test_efficientnet_lite_is_a_conforming_plugin(pictures: list[Image.Image]) -
 
 
 @pytest.mark.parametrize(("name", "layers", "width"), [("minilm-l6", 7, 384), ("smollm2-135m", 31, 576)])
-def test_language_models(name: str, layers: int, width: int, project: Any, tmp_path: Path) -> None:
-    folder = fetched(name)
+def test_language_models(
+    name: str, layers: int, width: int, project: Any, tmp_path: Path, real_model: Callable[[str], Path]
+) -> None:
+    folder = real_model(name)
     texts = {"a": "grinning face", "b": "flag of a country that has a long name, a very long name", "c": "cat"}
     table = tmp_path / "texts.csv"
     table.write_text("id,text\n" + "".join(f'{key},"{text}"\n' for key, text in texts.items()))
@@ -77,8 +78,10 @@ def test_language_models(name: str, layers: int, width: int, project: Any, tmp_p
         np.testing.assert_allclose(state, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
 
 
-def test_features_do_not_depend_on_the_batch_size(project: Any, image_table: Path) -> None:
-    source = str(fetched("mobilenet-v2"))
+def test_features_do_not_depend_on_the_batch_size(
+    project: Any, image_table: Path, real_model: Callable[[str], Path]
+) -> None:
+    source = str(real_model("mobilenet-v2"))
     arrays = [
         encode_images(project, f"m{size}", image_table, source, batch_size=size, dtype="float32", threads=1)[0]
         for size in (1, 7)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["COMBINATIONS", "rank", "write_ranking"]
 
 RANKING_FORMAT = 1
+_PLOTTED = ("encoder", "model", "score", "chance", "adjusted")
 
 # (features, states): the default comes first
 COMBINATIONS = (("none", "l2"), ("none", "none"), ("l2", "l2"), ("l2", "none"))
@@ -128,6 +129,7 @@ def write_ranking(rows: Sequence[Mapping[str, Any]], out: Path) -> list[Path]:
     - ``ranking.csv``: one line a row, nested values in columns ``a.b``.
     - ``metrics.json``: ``{model: {encoder: {"score": ..., "adjusted": ...}}}`` for ``dvc metrics``, of one combination
       of prenorms: none for features and l2 for states if it is there, else that of the best row.
+    - ``scores.csv``: ``pair,encoder,model,score,chance,adjusted`` of the same rows, best first, for ``dvc plots``.
 
     Returns
     -------
@@ -136,8 +138,9 @@ def write_ranking(rows: Sequence[Mapping[str, Any]], out: Path) -> list[Path]:
     """
     texts = {
         "ranking.json": _json({"format_version": RANKING_FORMAT, "kind": "ranking", "rows": list(rows)}),
-        "metrics.json": _json(_metrics(rows)),
+        "metrics.json": _json(_metrics(_main(rows))),
         "ranking.csv": _csv(rows),
+        "scores.csv": _csv([_plotted(row) for row in _main(rows)]),
     }
     for name, text in texts.items():
         with draft_file(out / name) as file:
@@ -145,16 +148,25 @@ def write_ranking(rows: Sequence[Mapping[str, Any]], out: Path) -> list[Path]:
     return [out / name for name in texts]
 
 
-def _metrics(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Score and adjusted score by model and encoder, of the main combination of prenorms."""
+def _main(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows of the main combination of prenorms, in their order."""
     there = [(row["prenorm_features"], row["prenorm_states"]) for row in rows]
     main = COMBINATIONS[0] if COMBINATIONS[0] in there else next(iter(there), None)
+    return [row for row, prenorms in zip(rows, there, strict=True) if prenorms == main]
+
+
+def _metrics(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Score and adjusted score by model and encoder."""
     metrics: dict[str, Any] = {}
-    for row, prenorms in sorted(zip(rows, there, strict=True), key=lambda pair: (pair[0]["model"], pair[0]["encoder"])):
-        if prenorms == main:
-            values = {"score": row["score"], "adjusted": row["adjusted"]}
-            metrics.setdefault(row["model"], {})[row["encoder"]] = values
+    for row in sorted(rows, key=lambda row: (row["model"], row["encoder"])):
+        values = {"score": row["score"], "adjusted": row["adjusted"]}
+        metrics.setdefault(row["model"], {})[row["encoder"]] = values
     return metrics
+
+
+def _plotted(row: Mapping[str, Any]) -> dict[str, Any]:
+    pair = f"{row['encoder']} x {row['model']}"
+    return {"pair": pair, **{name: row[name] for name in _PLOTTED if name in row}}
 
 
 def _json(document: Any) -> str:

@@ -70,7 +70,7 @@ _PRENORMS = ("none", "l2")
 @options.seed
 @click.option("--common", is_flag=True, help="Use the ids that both sides share instead of refusing other sets.")
 @options.scheduler
-@options.out_folder("Also write ranking.json, ranking.csv and metrics.json into DIR.", required=False)
+@options.out_folder("Also write ranking.json and tables of it into DIR.", required=False)
 @options.as_json
 @click.pass_context
 def rank(

@@ -120,7 +120,9 @@ root.cli.main(["features", "list"], prog_name="optotype")
 
 
 def test_ctrl_c_in_a_real_process() -> None:
-    command = [sys.executable, "-c", _SLOW]
+    # A shell starts what it runs in the background with SIGINT ignored, and children inherit that.
+    at_ease = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-c", at_ease + _SLOW]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "ready\n"

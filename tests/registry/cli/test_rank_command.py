@@ -141,7 +141,13 @@ def test_all_prenorms_are_four_rows_each(stub: Stub) -> None:
 def test_out_writes_what_json_prints_and_the_same_bytes_again(stub: Stub, project: Path) -> None:
     printed = json.loads(_rank("--json", "--out", "results/deep", "--null", "9").stdout)
     folder = project / "results" / "deep"
-    assert sorted(path.name for path in folder.iterdir()) == ["metrics.json", "ranking.csv", "ranking.json"]
+    written = ["metrics.json", "ranking.csv", "ranking.json", "scores.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == written
+    with (folder / "scores.csv").open(encoding="utf-8", newline="") as file:
+        plotted = list(csv.DictReader(file))
+    assert [(row["pair"], float(row["score"])) for row in plotted] == [
+        (f"{row['encoder']} x {row['model']}", row["score"]) for row in printed
+    ]
     document = json.loads((folder / "ranking.json").read_text(encoding="utf-8"))
     assert document == {"format_version": 1, "kind": "ranking", "rows": printed}
     with (folder / "ranking.csv").open(encoding="utf-8", newline="") as file:

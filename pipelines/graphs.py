@@ -16,10 +16,19 @@ from optotype.pipelines.operators.neighbours import check_k, feature_neighbours,
 from optotype.pipelines.progress import SILENT, Progress
 from optotype.pipelines.scheduler import Scheduler
 from optotype.schemas.documents import cache_key, canonical_json
-from optotype.schemas.errors import ConflictError, IntegrityError, InvalidDataError, Problem, UsageError
+from optotype.schemas.errors import (
+    ConflictError,
+    FormatError,
+    IntegrityError,
+    InvalidDataError,
+    NotFoundError,
+    Problem,
+    UsageError,
+)
 from optotype.schemas.names import check_array_name, is_url_or_path
 from optotype.store.features import open_features, select_images
-from optotype.store.manifest import read_manifest
+from optotype.store.location import Location
+from optotype.store.manifest import read_manifest, verify
 from optotype.store.neighbours import open_neighbours, write_neighbours
 from optotype.store.project import Project
 from optotype.store.states import open_states
@@ -30,6 +39,9 @@ GRAPH_VERSION = 1
 """Raised whenever the same inputs would give another graph."""
 
 Kind = Literal["features", "states"]
+
+_DAMAGED = (FormatError, IntegrityError, NotFoundError)
+_SHOWN = 5
 
 
 def open_array(project: Project | None, kind: Kind, reference: str) -> xr.Dataset:
@@ -42,15 +54,43 @@ def open_array(project: Project | None, kind: Kind, reference: str) -> xr.Datase
     NotFoundError, ConflictError, FormatError, IntegrityError, ExternalError
         From the store.
     """
-    if project is not None:
-        source: str | Path = project.resolve(kind, reference)
-    elif is_url_or_path(reference):
-        source = reference
-    else:
-        raise UsageError(
-            f"{reference!r} is a name, and there is no project to look it up in", hint="Give a path, or use -C."
-        )
+    source = _source(project, kind, reference)
     return open_features(source) if kind == "features" else open_states(source)
+
+
+def _source(project: Project | None, kind: Kind, reference: str) -> str | Path:
+    """Path or URL of the array that ``reference`` means."""
+    if project is not None:
+        return project.resolve(kind, reference)
+    if is_url_or_path(reference):
+        return reference
+    raise UsageError(
+        f"{reference!r} is a name, and there is no project to look it up in", hint="Give a path, or use -C."
+    )
+
+
+def _check_files(project: Project | None, kind: Kind, reference: str) -> None:
+    """IntegrityError unless a local array has the bytes of its manifest; arrays behind a URL are not read for this.
+
+    A graph is kept under the digest of its array, so it must not be made of other bytes.
+    """
+    folder = Location.of(_source(project, kind, reference)).local
+    if folder is None:
+        return
+    problems = _differences(folder)
+    if problems:
+        lines = [f"  - {problem}" for problem in problems[:_SHOWN]]
+        if len(problems) > _SHOWN:
+            lines.append(f"  - and {len(problems) - _SHOWN} more")
+        raise IntegrityError(
+            "\n".join([f"{folder}: the files are not those of the manifest", *lines]),
+            hint="Import or encode the array again, or fetch it: dvc checkout or dvc pull",
+        )
+
+
+def _differences(folder: Path) -> list[Problem]:
+    """What is wrong with the files of a manifest; a file that it does not list is never read."""
+    return [problem for problem in verify(folder) if problem.kind != "extra-file"]
 
 
 def graph_inputs(
@@ -109,6 +149,13 @@ def features_graph(
     -------
     Dataset
         See :func:`optotype.pipelines.operators.neighbours.feature_neighbours`.
+
+    Raises
+    ------
+    IntegrityError
+        The graph has to be computed, and the files of the local array are not those of its manifest.
+    OptotypeError
+        As :func:`open_array` and :func:`optotype.pipelines.operators.neighbours.feature_neighbours` do.
     """
     return _graph(project, "features", reference, k, eps, prenorm, images, scheduler, progress or SILENT)
 
@@ -219,6 +266,7 @@ def _graph(
     found = None if project is None else _find(project, cache_key(inputs), progress)
     if found is not None:
         return found
+    _check_files(project, kind, reference)
     name = array.attrs["name"]
     progress.note(
         f"{name}: neighbours of {array.sizes[dimension] if positions is None else len(positions)} {dimension}s"
@@ -252,19 +300,35 @@ def _cached(project: Project, key: str) -> Path:
 
 
 def _find(project: Project, key: str, progress: Progress) -> xr.Dataset | None:
-    """The graph under ``key`` in the project or its cache."""
+    """The graph under ``key`` in the project or its cache; one that cannot be read is as good as none, and noted."""
     for folders in project.index("neighbours").values():
         for folder in folders:
-            if read_manifest(folder).key == key:
-                return _plain(open_neighbours(folder))
+            try:
+                if read_manifest(folder).key == key:
+                    return _read(folder)
+            except _DAMAGED as error:
+                # Which graph it was may not be known any more; whatever it was can be computed.
+                progress.note(
+                    f"{folder} is a damaged graph and left aside; make it again with `optotype neighbours build` "
+                    f"({error.message})"
+                )
     cached = _cached(project, key)
-    if (cached / "zarr.json").is_file():
+    if cached.is_dir():
         try:
-            return _plain(open_neighbours(cached))
-        except IntegrityError as error:
+            return _read(cached)
+        except _DAMAGED as error:
             # It can be made again, and a cache must never need mending by hand.
             progress.note(f"a cached graph is damaged and is made again ({error.message})")
+            shutil.rmtree(cached)  # the store replaces nothing that it cannot tell to be an array
     return None
+
+
+def _read(folder: Path) -> xr.Dataset:
+    """A stored graph; IntegrityError if any of its bytes (few: 12 for each neighbour) is not what was written."""
+    problems = _differences(folder)
+    if problems:
+        raise IntegrityError(f"{folder}/{problems[0]}")
+    return _plain(open_neighbours(folder))
 
 
 def _plain(graph: xr.Dataset) -> xr.Dataset:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from optotype.pipelines.graphs import Kind, features_graph, open_array, states_graph
 from optotype.pipelines.kernels.whitening import check_eps, check_prenorm
 from optotype.pipelines.operators.neighbours import check_k
 from optotype.pipelines.progress import SILENT, Progress
-from optotype.pipelines.ravel import id_differences, score
+from optotype.pipelines.ravel import check_repeats, id_differences, score
 from optotype.pipelines.scheduler import scheduler as open_scheduler
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError
 from optotype.store.project import Project
@@ -26,6 +28,9 @@ _FULL = 0.9
 _FLAT = 1e-3
 # Where so much of the variance lies in directions with λ < ε, whitening leaves them as they are.
 _UNTOUCHED = 0.5
+# Similarities are rounded to 12 decimals; identical rows reach 1 up to rounding of the products.
+_SAME = 1 - 1e-6
+_CONSTANT = 1e-12
 
 
 def rank(
@@ -120,7 +125,7 @@ def rank(
     for encoder in asked["features"]:
         for model in asked["states"]:
             visual, textual = graphs["features", encoder], graphs["states", model]
-            result = score(visual, textual, null=null, seed=seed, bootstrap=bootstrap)
+            result = score(visual, textual, null=null, seed=seed, bootstrap=bootstrap, progress=report)
             sides = {"features": visual.attrs, "states": textual.attrs}
             rows.append(
                 {
@@ -156,37 +161,51 @@ def rank(
                         side: {name: attrs[f"similarity_{name}"] for name in ("mean", "sd", "min", "max")}
                         for side, attrs in sides.items()
                     },
-                    "warnings": [message for attrs in sides.values() for message in degeneracy(attrs)],
+                    "warnings": [
+                        message
+                        for graph in (visual, textual)
+                        for message in degeneracy(graph.attrs, graph["similarity"].values)
+                    ],
                 }
             )
     return sorted(rows, key=lambda row: (-row["score"], row["encoder"], row["model"]))
 
 
-def degeneracy(attrs: Mapping[Any, Any]) -> list[str]:
-    """What makes the neighbours of a graph unreliable, in words, each with the parameter that mends it.
+def degeneracy(attrs: Mapping[Any, Any], similarity: NDArray[np.float64]) -> list[str]:
+    """What makes the neighbours of a graph unreliable, in words, each with what mends it.
 
     Parameters
     ----------
     attrs : mapping
         Attributes of a graph (see :func:`optotype.pipelines.operators.neighbours.feature_neighbours`).
+    similarity : ndarray (n, k) float64
+        Of each item to its neighbours, as the graph holds it.
     """
     side, eps, prenorm = attrs["kind"], attrs["eps"], attrs["prenorm"]
+    n = len(similarity)
     rows = "patches" if side == "features" else "texts"
     found = []
     equidistant = attrs["rows"] > 1 and attrs["effective_directions"] / (attrs["rows"] - 1) > _FULL
     if equidistant:
         mend = f"--prenorm-{side} l2, " if prenorm == "none" else ""
+        mend = "more items" if n == 2 else f"{mend}a larger --eps or more items"
         found.append(
             f"{side}: whitening {attrs['rows']} {rows} in {attrs['channels']} channels (median λ "
             f"{attrs['median_eigenvalue']:.2g}, ε {eps:g}) leaves them nearly equidistant, their neighbours are mostly "
-            f"noise; mend with {mend}a larger --eps or more items"
+            f"noise; mend with {mend}"
         )
     if attrs["similarity_sd"] < _FLAT:
-        mend = "a larger --eps" if prenorm == "l2" else f"--prenorm-{side} l2 or a larger --eps"
+        if attrs["similarity_sd"] < _CONSTANT and attrs["similarity_mean"] > _SAME:
+            mend = "different items: these are identical"
+        elif n == 2:
+            mend = "more items"
+        else:
+            mend = "a larger --eps" if prenorm == "l2" else f"--prenorm-{side} l2 or a larger --eps"
         found.append(
             f"{side}: similarities hardly differ (sd {attrs['similarity_sd']:.2g}), neighbours are a matter of noise; "
             f"mend with {mend}"
         )
+    found += _ties(side, similarity)
     if attrs["variance_below_eps"] > _UNTOUCHED:
         mend = f"--prenorm-{side} none or a smaller --eps" if prenorm == "l2" else "a smaller --eps"
         found.append(
@@ -194,6 +213,23 @@ def degeneracy(attrs: Mapping[Any, Any]) -> list[str]:
             f"whitening leaves nearly as they are; mend with {mend}"
         )
     return found
+
+
+def _ties(side: str, similarity: NDArray[np.float64]) -> list[str]:
+    """A warning where most items are equally similar to all their neighbours, so that the order of ids chose them."""
+    n, k = similarity.shape
+    if k < 2 or k == n - 1:  # one value is no tie, and all items are neighbours whatever their order
+        return []
+    tied = similarity[:, 0] == similarity[:, -1]  # falling
+    if np.mean(tied) <= 0.5:
+        return []
+    text = f"{side}: ties decide: {np.mean(tied):.0%} of the items have equally similar neighbours"
+    if np.mean(similarity[tied, 0] > _SAME) > 0.5:
+        return [
+            f"{text} (many identical rows); neighbours are settled by id order; no option mends it: remove duplicate "
+            "items"
+        ]
+    return [f"{text}; neighbours are settled by id order"]
 
 
 def _check_options(
@@ -204,9 +240,7 @@ def _check_options(
     if not features or not states:
         missing = "--features" if not features else "--states"
         raise UsageError(f"a ranking takes one {missing} or more")
-    for name, value in (("null", null), ("seed", seed), ("bootstrap", bootstrap)):
-        if value < 0:
-            raise UsageError(f"{name} is 0 or more, got {value}")
+    check_repeats(null, seed, bootstrap)
 
 
 def _ids(kind: Kind, array: xr.Dataset) -> list[str]:
@@ -221,7 +255,12 @@ def _items(opened: Mapping[tuple[Kind, str], xr.Dataset], common: bool) -> list[
         shared = set.intersection(*sets.values())
         if len(shared) < 2:
             problems = [Problem(reference, "no-common-id", f"{len(ids)} ids") for (_, reference), ids in sets.items()]
-            raise InvalidDataError(f"The arrays have {len(shared)} id(s) in common; two or more are needed", problems)
+            raise InvalidDataError(
+                f"The arrays have {len(shared)} id(s) in common; two or more are needed",
+                problems,
+                hint="Ids are common where they are equal strings; look at them with `optotype features show NAME` and "
+                "`optotype states show NAME`",
+            )
         return sorted(shared)
     problems = []
     for other, ids in others:

@@ -9,11 +9,16 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from optotype.pipelines.kernels import overlap
+from optotype.pipelines.progress import SILENT, Progress
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError
 
-__all__ = ["RavelScore", "id_differences", "score"]
+__all__ = ["MOST_REPEATS", "RavelScore", "check_repeats", "id_differences", "score"]
+
+MOST_REPEATS = 1_000_000
+"""Of the null and of the bootstrap: p and the interval have three digits long before."""
 
 _SHOWN = 5
+_WORTH_A_BAR = 10**8  # look-ups of a null, about a second
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,24 @@ def id_differences(first: set[str], second: set[str], names: tuple[str, str]) ->
     return problems
 
 
-def score(visual: xr.Dataset, textual: xr.Dataset, *, null: int = 0, seed: int = 0, bootstrap: int = 0) -> RavelScore:
+def check_repeats(null: int, seed: int, bootstrap: int) -> None:
+    """UsageError unless ``null`` and ``bootstrap`` are from 0 to a million and ``seed`` is 0 or more."""
+    for name, value in (("null", null), ("bootstrap", bootstrap)):
+        if not 0 <= value <= MOST_REPEATS:
+            raise UsageError(f"{name} is from 0 to {MOST_REPEATS}, got {value}")
+    if seed < 0:
+        raise UsageError(f"seed is 0 or more, got {seed}")
+
+
+def score(
+    visual: xr.Dataset,
+    textual: xr.Dataset,
+    *,
+    null: int = 0,
+    seed: int = 0,
+    bootstrap: int = 0,
+    progress: Progress | None = None,
+) -> RavelScore:
     """Score a visual against a textual neighbour graph.
 
     Parameters
@@ -73,16 +95,17 @@ def score(visual: xr.Dataset, textual: xr.Dataset, *, null: int = 0, seed: int =
         Of the pairings and of the bootstrap.
     bootstrap : int
         Resamples for the interval; 0 for none.
+    progress : Progress, optional
+        Told about a null that takes more than a moment.
 
     Raises
     ------
     InvalidDataError
         The two have different ids; both differences are listed.
     UsageError
-        Different k, or a negative number of repeats.
+        Different k, or a number of repeats below 0 or above a million.
     """
-    if null < 0 or bootstrap < 0 or seed < 0:
-        raise UsageError(f"null, bootstrap and seed are >= 0, got {null}, {bootstrap}, {seed}")
+    check_repeats(null, seed, bootstrap)
     if visual.sizes["rank"] != textual.sizes["rank"]:
         raise UsageError(f"the graphs have different k: {visual.sizes['rank']} and {textual.sizes['rank']}")
     first, second = _in_id_order(visual), _in_id_order(textual)
@@ -93,7 +116,11 @@ def score(visual: xr.Dataset, textual: xr.Dataset, *, null: int = 0, seed: int =
     n, k = visual.sizes["item"], visual.sizes["rank"]
     value = int(found.sum()) / (n * k)
     level = overlap.chance(n, k)
-    spread = overlap.permutation_null(first[1], second[1], repeats=null, seed=seed) if null else None
+    spread = None
+    if null:
+        report = progress if progress is not None and null * n * k >= _WORTH_A_BAR else SILENT
+        with report("permutation null", total=null, unit="shuffles") as task:
+            spread = overlap.permutation_null(first[1], second[1], repeats=null, seed=seed, advance=task.advance)
     return RavelScore(
         score=value,
         chance=level,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,11 +73,18 @@ class Null:
     seed: int
 
 
-def permutation_null(first: NDArray[np.integer], second: NDArray[np.integer], *, repeats: int, seed: int) -> Null:
+def permutation_null(
+    first: NDArray[np.integer],
+    second: NDArray[np.integer],
+    *,
+    repeats: int,
+    seed: int,
+    advance: Callable[[], None] | None = None,
+) -> Null:
     """Null of the overlap score: the items of ``second`` are paired at random with those of ``first``.
 
     A permutation π relabels the second graph: N'(π(i)) = π(N_2(i)). Scores are compared as whole numbers of matches, so
-    equal scores count as equal.
+    equal scores count as equal. ``advance`` is called after each repeat.
     """
     n, k = first.shape
     members = _Members(first)
@@ -86,6 +94,8 @@ def permutation_null(first: NDArray[np.integer], second: NDArray[np.integer], *,
     for repeat in range(repeats):
         relabel = generator.permutation(n)
         totals[repeat] = np.count_nonzero(members(relabel[:, None], relabel[second]))
+        if advance is not None:
+            advance()
     scores = totals / (n * k)
     sd = float(scores.std(ddof=1)) if repeats > 1 else 0.0
     p = (1 + int(np.count_nonzero(totals >= observed))) / (1 + repeats)

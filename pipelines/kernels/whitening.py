@@ -40,6 +40,11 @@ _EPSILON64 = 2.2e-16
 _BLOCK_ROWS = 2048
 
 
+def _overflows() -> np.errstate:
+    """Sums and squares of values beyond 1e154 overflow without a word; `fit` finds that in the moments of all rows."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
 def check_prenorm(prenorm: str, what: str = "prenorm") -> Prenorm:
     """``prenorm`` itself if it is ``none`` or ``l2``; UsageError otherwise."""
     if prenorm not in get_args(Prenorm):
@@ -74,7 +79,13 @@ class Moments:
 
 def normalise_rows(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Rows of unit length, and which rows have none (length 0; these are returned as they are)."""
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    with _overflows():
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    huge = ~np.isfinite(norms)
+    if huge.any():  # the squares overflow, the rows may not
+        largest = np.abs(rows).max(axis=1, keepdims=True)
+        rows = np.where(huge[:, None], rows / np.where(huge[:, None], largest, 1.0), rows)
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     zero = norms == 0
     result: NDArray[np.float64] = rows / np.where(zero, 1.0, norms)[:, None]
     return result, zero
@@ -91,9 +102,10 @@ def moments(rows: NDArray[np.floating], prenorm: Prenorm = "none") -> Moments:
         block = rows[start : start + _BLOCK_ROWS].astype(np.float64)
         if prenorm == "l2":
             block, _ = normalise_rows(block)
-        mean = block.mean(axis=0)
-        block -= mean
-        part = Moments(len(block), mean, block.T @ block)
+        with _overflows():
+            mean = block.mean(axis=0)
+            block -= mean
+            part = Moments(len(block), mean, block.T @ block)
         total = part if total is None else merge(total, part)
     if total is None:
         raise ValueError("moments of no rows")
@@ -107,10 +119,11 @@ def merge(first: Moments, second: Moments) -> Moments:
     The bytes of the result depend on the order of merging; callers merge in the order of the rows.
     """
     count = first.count + second.count
-    delta = second.mean - first.mean
-    mean = first.mean + delta * (second.count / count)
-    scatter = first.scatter + second.scatter
-    scatter += np.outer(delta, delta) * (first.count * second.count / count)
+    with _overflows():
+        delta = second.mean - first.mean
+        mean = first.mean + delta * (second.count / count)
+        scatter = first.scatter + second.scatter
+        scatter += np.outer(delta, delta) * (first.count * second.count / count)
     return Moments(count, mean, scatter)
 
 
@@ -164,7 +177,9 @@ class Whitening:
         return variance
 
 
-def fit(total: Moments, eps: float, prenorm: Prenorm = "none", *, where: str = "rows") -> Whitening:
+def fit(
+    total: Moments, eps: float, prenorm: Prenorm = "none", *, where: str = "rows", option: str = "prenorm"
+) -> Whitening:
     """Fit the whitening from the moments of all rows.
 
     Kept are the directions with λ > max(1e-10, λ_max · d · 2.2e-16); no further truncation.
@@ -177,15 +192,27 @@ def fit(total: Moments, eps: float, prenorm: Prenorm = "none", *, where: str = "
         Absolute stabiliser ε >= 0.
     where : str
         What the rows are, for the message.
+    option : str
+        How the caller's user asks for a prenorm, for the hint.
 
     Raises
     ------
     InvalidDataError
-        Fewer than two rows, or no direction has a positive eigenvalue (all rows are equal).
+        Fewer than two rows, values whose squares overflow float64, or no direction has a positive eigenvalue (all
+        rows are equal).
     """
     if total.count < 2:
         raise InvalidDataError(
             "Whitening cannot be fitted", [Problem(where, "too-few-rows", f"needs two rows or more, got {total.count}")]
+        )
+    with _overflows():
+        # Σ‖x‖² = tr(scatter) + N‖μ‖² bounds whatever is squared from here on; NaN where the moments overflowed.
+        squares = np.trace(total.scatter) + total.count * (total.mean @ total.mean)
+    if not (np.isfinite(squares) and np.isfinite(total.scatter).all()):
+        raise InvalidDataError(
+            "Whitening cannot be fitted",
+            [Problem(where, "overflow", "values too large to whiten: the covariance overflows float64")],
+            hint=f"Scale them down, or give {option} l2." if prenorm == "none" else "Scale them down.",
         )
     ascending, vectors = np.linalg.eigh(total.scatter / (total.count - 1))
     eigenvalues = ascending[::-1].copy()
@@ -199,7 +226,9 @@ def fit(total: Moments, eps: float, prenorm: Prenorm = "none", *, where: str = "
                     where, "no-variance", f"all rows are (nearly) equal: the largest variance is {eigenvalues[0]:.3g}"
                 )
             ],
-            hint="If the values are merely small, scale them up, or try prenorm l2.",
+            hint=f"If the values are merely small, scale them up, or try {option} l2."
+            if prenorm == "none"
+            else f"Rows that differ in length alone are equal under {option} l2: try {option} none, or other data.",
         )
     components = np.ascontiguousarray(vectors[:, ::-1][:, :kept])
     return Whitening(total.mean, components, eigenvalues, eps, prenorm, total.count)

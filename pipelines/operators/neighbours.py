@@ -125,8 +125,8 @@ def feature_neighbours(
     UsageError
         ``k``, ``eps`` or ``prenorm`` out of range.
     InvalidDataError
-        NaN or infinite values, patches without variance, or patches without a direction after whitening (the images
-        are named).
+        NaN or infinite values, values too large to whiten, patches without variance, or patches without a direction
+        after whitening (the images are named).
     """
     ids = [str(value) for value in features["image"].values]
     row_size = np.asarray(features["row_size"].values, dtype=np.int64)
@@ -384,7 +384,8 @@ def _fit(
             f"Values that are not finite in {len(items)} {item}(s)",
             _named(items, ids, "not-finite", "holds NaN or Inf"),
         )
-    return fit(total, eps, prenorm, where=f"{item}s"), digests
+    option = "--prenorm-features" if item == "image" else "--prenorm-states"
+    return fit(total, eps, prenorm, where=f"{item}s", option=option), digests
 
 
 def _plan(

@@ -31,6 +31,15 @@ def _finite_positive(ctx: click.Context, param: click.Parameter, value: float) -
     return value
 
 
+def _can_be_folder(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """``value`` if it is a folder or can become one: nothing above it is a file."""
+    above = () if value is None else value.absolute().parents
+    for folder in above:
+        if folder.exists() and not folder.is_dir():
+            raise click.BadParameter(f"{folder} is a file, so {value} cannot be a folder in it", ctx, param)
+    return value
+
+
 def _layers(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> list[int | None]:
     """Comma-separated hidden layers, repeated or not: integers, or ``final`` (None) for the model's output."""
     layers: list[int | None] = []
@@ -52,11 +61,11 @@ def as_json(function: _F) -> _F:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")(function)
 
 
-def number(*flags: str, default: int | None, minimum: int, text: str) -> Callable[[_F], _F]:
-    """A whole number with a lower bound."""
+def number(*flags: str, default: int | None, minimum: int, maximum: int | None = None, text: str) -> Callable[[_F], _F]:
+    """A whole number with a lower bound, and perhaps an upper one."""
     return click.option(
         *flags,
-        type=click.IntRange(min=minimum),
+        type=click.IntRange(min=minimum, max=maximum),
         default=default,
         show_default=default is not None,
         metavar="INTEGER",
@@ -122,5 +131,10 @@ def device(function: _F) -> _F:
 def out_folder(text: str, *, required: bool = True) -> Callable[[_F], _F]:
     """``--out DIR``."""
     return click.option(
-        "--out", type=click.Path(path_type=Path, file_okay=False), required=required, metavar="DIR", help=text
+        "--out",
+        type=click.Path(path_type=Path, file_okay=False),
+        callback=_can_be_folder,
+        required=required,
+        metavar="DIR",
+        help=text,
     )

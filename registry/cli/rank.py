@@ -17,6 +17,7 @@ from optotype.registry.cli.project import complete_names, project_if_needed
 __all__ = ["rank"]
 
 _PRENORMS = ("none", "l2")
+_MOST_REPEATS = 1_000_000  # as optotype.pipelines.ravel has it, which is slow to import
 
 
 @click.command(
@@ -64,9 +65,19 @@ _PRENORMS = ("none", "l2")
 )
 @click.option("--all-prenorms", is_flag=True, help="All four combinations of the two prenorms, each in its own row.")
 @options.number(
-    "--null", default=0, minimum=0, text="Shuffles of the pairing for the permutation null: mean, sd, p; 0 for none."
+    "--null",
+    default=0,
+    minimum=0,
+    maximum=_MOST_REPEATS,
+    text="Shuffles of the pairing for the permutation null: mean, sd, p; 0 for none, a million at most.",
 )
-@options.number("--bootstrap", default=0, minimum=0, text="Resamplings of the items for an interval; 0 for none.")
+@options.number(
+    "--bootstrap",
+    default=0,
+    minimum=0,
+    maximum=_MOST_REPEATS,
+    text="Resamplings of the items for an interval; 0 for none, a million at most.",
+)
 @options.seed
 @click.option("--common", is_flag=True, help="Use the ids that both sides share instead of refusing other sets.")
 @options.scheduler

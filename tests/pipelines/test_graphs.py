@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +15,8 @@ import xarray as xr
 from optotype.pipelines import graphs
 from optotype.pipelines.graphs import features_graph, states_graph, write_graphs
 from optotype.pipelines.operators.neighbours import feature_neighbours
-from optotype.schemas.errors import ConflictError, InvalidDataError, NotFoundError, UsageError
+from optotype.pipelines.progress import Plain
+from optotype.schemas.errors import ConflictError, IntegrityError, InvalidDataError, NotFoundError, UsageError
 from optotype.store.features import open_features, select_images
 from optotype.store.manifest import read_manifest, verify
 from optotype.store.neighbours import open_neighbours
@@ -113,6 +117,93 @@ def test_a_damaged_cache_is_made_again(filled: Project, computed: list[str]) -> 
     xr.testing.assert_identical(features_graph(filled, "a", k=3), first)
     assert computed == ["feature", "feature"]
     assert verify(cached) == []
+
+
+def _cut(manifest: Path) -> None:
+    manifest.write_bytes(manifest.read_bytes()[:40])
+
+
+def _newer(manifest: Path) -> None:
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format_version": 99}))
+
+
+def _other_digest(manifest: Path) -> None:
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "digest": "sha256:" + "0" * 64}))
+
+
+def _flip(manifest: Path) -> None:
+    (chunk,) = _chunks(manifest.parent / "similarity")
+    content = bytearray(chunk.read_bytes())
+    content[-1] ^= 1
+    chunk.write_bytes(content)
+
+
+def _chunks(member: Path) -> list[Path]:
+    return [path for path in member.rglob("*") if path.is_file() and path.name != "zarr.json"]
+
+
+def _no_group(manifest: Path) -> None:
+    (manifest.parent / "zarr.json").unlink()
+
+
+DAMAGES = [_cut, _newer, _other_digest, Path.unlink, _flip]
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, _no_group])
+def test_a_cached_graph_that_cannot_be_read_is_made_again(
+    damage: Callable[[Path], None], filled: Project, computed: list[str]
+) -> None:
+    first = features_graph(filled, "a", k=3)
+    (cached,) = (filled.cache / "neighbours").iterdir()
+    damage(cached / "manifest.json")
+    notes = io.StringIO()
+    xr.testing.assert_identical(features_graph(filled, "a", k=3, progress=Plain(notes)), first)
+    assert "made again" in notes.getvalue()
+    assert computed == ["feature", "feature"]
+    assert verify(cached) == []
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_graph_of_the_project_is_left_aside_and_built_again(
+    damage: Callable[[Path], None], filled: Project, computed: list[str]
+) -> None:
+    (built,) = write_graphs(filled, "e", "features", ["a"], ["none"], k=3)
+    sound = read_manifest(built).digest
+    first = features_graph(filled, "a", k=3)
+    assert computed == ["feature"]
+    damage(built / "manifest.json")
+    notes = io.StringIO()
+    xr.testing.assert_identical(features_graph(filled, "a", k=3, progress=Plain(notes)), first)
+    assert str(built) in notes.getvalue()
+    assert "optotype neighbours build" in notes.getvalue()
+    features_graph(filled, "b", k=3)
+    assert computed == ["feature"] * 3
+    write_graphs(filled, "e", "features", ["a"], ["none"], k=3)
+    assert read_manifest(built).digest == sound
+    assert verify(built) == []
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_other_bytes_under_a_manifest_are_refused_before_computing(
+    scheme: str, filled: Project, computed: list[str], put: SimpleNamespace, make: SimpleNamespace
+) -> None:
+    put.features("c", make.ragged(0, 20, 6)[::-1])  # as many patches as a, in another order
+    kept = features_graph(filled, "a", k=3)
+    (ours,), (theirs,) = (_chunks(filled.features / name / "patches") for name in ("a", "c"))
+    assert ours.stat().st_size == theirs.stat().st_size
+    ours.write_bytes(theirs.read_bytes())
+    reference = scheme + str(filled.features / "a")
+    xr.testing.assert_identical(features_graph(filled, reference, k=3), kept)  # found: nothing is read
+    with pytest.raises(IntegrityError, match=r"patches/.*the manifest says") as caught:
+        features_graph(filled, reference, k=4)
+    assert "dvc checkout" in str(caught.value)
+    assert computed == ["feature"]
+
+
+def test_a_file_that_the_manifest_does_not_list_does_no_harm(filled: Project) -> None:
+    expected = states_graph(None, str(filled.states / "t"), k=3)
+    (filled.states / "t" / ".DS_Store").write_bytes(b"x")
+    xr.testing.assert_identical(states_graph(filled, "t", k=3), expected)
 
 
 def test_written_graphs_are_found_by_the_ranking(filled: Project, computed: list[str]) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from optotype.pipelines import graphs
 from optotype.pipelines.rank import degeneracy, rank
-from optotype.pipelines.ravel import score
+from optotype.pipelines.ravel import MOST_REPEATS, score
+from optotype.registry.cli.root import cli
 from optotype.schemas.errors import InvalidDataError, NotFoundError, UsageError
 from optotype.store.manifest import read_manifest
 from optotype.store.project import Project
@@ -137,6 +140,8 @@ def test_nothing_in_common(filled: Project, put: SimpleNamespace) -> None:
     put.states("other", np.random.default_rng(3).standard_normal((5, 6)), ids=list("abcde"))
     with pytest.raises(InvalidDataError, match=r"0 id\(s\) in common"):
         rank(filled, ["vit"], ["other"], k=1, common=True)
+    with pytest.raises(InvalidDataError, match=r"equal strings.*optotype features show NAME"):
+        rank(filled, ["vit"], ["other"], k=1, common=True)
 
 
 def test_everything_is_checked_before_anything_is_computed(filled: Project, computed: list[str]) -> None:
@@ -154,6 +159,8 @@ def test_everything_is_checked_before_anything_is_computed(filled: Project, comp
         rank(filled, ["vit"], [], k=4)
     with pytest.raises(UsageError, match="null"):
         rank(filled, ["vit"], ["small"], k=4, null=-1)
+    with pytest.raises(UsageError, match="bootstrap is from 0 to 1000000"):
+        rank(filled, ["vit"], ["small"], k=4, bootstrap=10**23)
     with pytest.raises(UsageError, match="scheduler"):
         rank(filled, ["vit"], ["small"], k=4, scheduler="thread")
     assert computed == []
@@ -181,14 +188,74 @@ def test_degeneracy() -> None:
         "channels": 64,
         "effective_directions": 60.0,
         "median_eigenvalue": 1e-2,
+        "similarity_mean": 0.0,
         "similarity_sd": 0.1,
         "variance_below_eps": 0.01,
     }
-    assert degeneracy(sound) == []
-    (text,) = degeneracy({**sound, "variance_below_eps": 0.8})
+    falling = np.array([[0.9, 0.8, 0.7]] * 10)
+    assert degeneracy(sound, falling) == []
+    (text,) = degeneracy({**sound, "variance_below_eps": 0.8}, falling)
     assert "80%" in text
     assert "--prenorm-states none or a smaller --eps" in text
-    (text,) = degeneracy({**sound, "kind": "features", "prenorm": "none", "effective_directions": 950.0})
+    (text,) = degeneracy({**sound, "kind": "features", "prenorm": "none", "effective_directions": 950.0}, falling)
     assert "--prenorm-features l2" in text
-    (text,) = degeneracy({**sound, "similarity_sd": 1e-6})
+    (text,) = degeneracy({**sound, "similarity_sd": 1e-6}, falling)
     assert "a larger --eps" in text
+    (text,) = degeneracy({**sound, "similarity_sd": 0.0, "similarity_mean": 1.0}, falling)
+    assert "different items" in text
+    assert "--eps" not in text
+    for text in degeneracy({**sound, "similarity_sd": 0.0, "effective_directions": 999.0}, np.array([[0.3], [0.3]])):
+        assert text.endswith("mend with more items")
+
+
+def test_ties_that_decide(filled: Project, put: SimpleNamespace, make: SimpleNamespace) -> None:
+    few = make.ragged(3, 4, 5)
+    put.features("copies", [few[number % 4] for number in range(25)])
+    (row,) = rank(filled, ["copies"], ["small"], k=4)
+    assert any(text.startswith("features: ties decide: 100%") for text in row["warnings"])
+    assert any("remove duplicate items" in text for text in row["warnings"])
+    (row,) = rank(filled, ["vit"], ["small"], k=4)
+    assert not any("ties" in text for text in row["warnings"])
+    sound = graphs.features_graph(filled, "vit", k=4).attrs
+    assert degeneracy(sound, np.full((10, 1), 1.0)) == degeneracy(sound, np.full((5, 4), 1.0)) == []
+    half = np.array([[1.0, 1.0], [1.0, 0.5]] * 3)
+    assert degeneracy(sound, half) == []
+    (text,) = degeneracy(sound, np.full((10, 2), -0.1))
+    assert "duplicate" not in text
+
+
+def test_identical_items_are_not_told_to_change_options(filled: Project, put: SimpleNamespace) -> None:
+    image = np.random.default_rng(6).standard_normal((6, 5))
+    put.features("same", [image] * 25)
+    (row,) = rank(filled, ["same"], ["small"], k=4)
+    warnings = [text for text in row["warnings"] if text.startswith("features")]
+    assert any("different items" in text for text in warnings)
+    assert not any("--prenorm" in text or "larger --eps" in text for text in warnings)
+
+
+@pytest.mark.parametrize("side", ["features", "states"])
+def test_values_too_large_to_whiten(side: str, filled: Project, put: SimpleNamespace, make: SimpleNamespace) -> None:
+    huge = [item.astype(np.float64) * 1e200 for item in make.ragged(4, 25, 5)]
+    put.features("huge", huge)
+    put.states("huge", np.random.default_rng(7).standard_normal((25, 6)) * 1e200)
+    features, states = ("huge", "small") if side == "features" else ("vit", "huge")
+    with pytest.raises(InvalidDataError, match="overflows float64") as caught:
+        rank(filled, [features], [states], k=4, prenorm_states="none")
+    assert f"--prenorm-{side} l2" in str(caught.value)
+    (row,) = rank(filled, [features], [states], k=4, prenorm_features="l2", prenorm_states="l2")
+    assert 0 <= row["score"] <= 1
+
+
+@pytest.mark.parametrize("option", ["--null", "--bootstrap"])
+def test_the_command_line_has_the_bound_of_the_score(option: str) -> None:
+    result = CliRunner().invoke(cli, ["rank", "--features", "a", "--states", "t", option, str(MOST_REPEATS + 1)])
+    assert result.exit_code == 2
+    assert f"0<=x<={MOST_REPEATS}" in result.output
+
+
+def test_an_out_folder_in_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.touch()
+    result = CliRunner().invoke(cli, ["rank", "--features", "a", "--states", "t", "--out", f"{file}/x"])
+    assert result.exit_code == 2
+    assert f"{file} is a file" in result.output

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from optotype.pipelines import ravel
 from optotype.pipelines.operators.neighbours import feature_neighbours, state_neighbours
+from optotype.pipelines.progress import Plain
 from optotype.pipelines.ravel import score
 from optotype.schemas.errors import InvalidDataError, UsageError
 
@@ -73,10 +76,23 @@ def test_options() -> None:
     graph = _graph(8, 10, 2)
     with pytest.raises(UsageError, match="different k"):
         score(graph, _graph(8, 10, 3))
-    with pytest.raises(UsageError, match=">= 0"):
-        score(graph, graph, null=-1)
+    for option in ("null", "bootstrap"):
+        for value in (-1, 10**6 + 1, 10**23):
+            with pytest.raises(UsageError, match=f"{option} is from 0 to 1000000"):
+                score(graph, graph, **{option: value})
+    with pytest.raises(UsageError, match="seed is 0 or more"):
+        score(graph, graph, seed=-1)
     plain = score(graph, graph)
     assert (plain.null_mean, plain.null_sd, plain.null_p, plain.interval) == (None, None, None, None)
+
+
+def test_a_long_null_reports_every_shuffle_and_a_short_one_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, lines = _graph(8, 10, 2), io.StringIO()
+    quiet = score(graph, graph, null=30, progress=Plain(lines))
+    assert lines.getvalue() == ""
+    monkeypatch.setattr(ravel, "_WORTH_A_BAR", 30 * 10 * 2)
+    assert score(graph, graph, null=30, progress=Plain(lines)) == quiet
+    assert "permutation null: 30/30 shuffles" in lines.getvalue()
 
 
 def test_null_and_interval_follow_the_seed() -> None:

@@ -81,6 +81,36 @@ def test_nothing_to_whiten_is_an_error(rows: np.ndarray) -> None:
         kernel.fit(kernel.moments(rows), 1e-4)
 
 
+@pytest.mark.parametrize("scale", [1e160, 1e200, 1e308])
+def test_values_whose_squares_overflow_are_refused_and_prenorm_takes_them(scale: float) -> None:
+    rows = np.random.default_rng(9).uniform(-1, 1, (3000, 4))
+    with pytest.raises(InvalidDataError, match=r"too large to whiten.*overflows float64") as caught:
+        kernel.fit(kernel.moments(rows * scale), 1e-4, option="--prenorm-states")
+    assert "--prenorm-states l2" in str(caught.value)
+    found = kernel.fit(kernel.moments(rows * scale, "l2"), 1e-4, "l2")
+    expected = kernel.fit(kernel.moments(rows, "l2"), 1e-4, "l2")
+    np.testing.assert_allclose(found.eigenvalues, expected.eigenvalues, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.abs(kernel.whiten(rows * scale, found)[0]), np.abs(kernel.whiten(rows, expected)[0]), atol=1e-9
+    )
+
+
+def test_a_mean_whose_square_overflows_is_refused() -> None:
+    rows = np.random.default_rng(10).uniform(-1, 1, (50, 3)) * 1e140 + 1e155  # the covariance itself is finite
+    with pytest.raises(InvalidDataError, match="too large to whiten"):
+        kernel.fit(kernel.moments(rows), 1e-4)
+
+
+def test_only_what_may_help_is_advised_against_no_variance() -> None:
+    rows = np.outer(np.arange(1.0, 6.0), [1.0, 2.0])
+    with pytest.raises(InvalidDataError, match="nearly") as caught:
+        kernel.fit(kernel.moments(rows, "l2"), 1e-4, "l2")
+    assert "prenorm none" in str(caught.value)
+    with pytest.raises(InvalidDataError, match="nearly") as caught:
+        kernel.fit(kernel.moments(rows * 1e-9), 1e-4)
+    assert "try prenorm l2" in str(caught.value)
+
+
 def test_rows_without_direction_are_found_beside_rounding() -> None:
     generator = np.random.default_rng(7)
     rows = generator.standard_normal((64, 5)) + 1e3

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from optotype.schemas.errors import ConflictError, UsageError
+from optotype.schemas.errors import ConflictError, FormatError, IntegrityError, NotFoundError, UsageError
 from optotype.schemas.names import check_array_name, is_url_or_path
 
 if TYPE_CHECKING:
@@ -51,31 +51,34 @@ def import_array(
     UsageError
         Not a name.
     ConflictError
-        An array in a bundle is so called, or something that is not an array is in the way.
+        An array in a bundle is so called, something that is not an array is in the way, or another process is
+        writing the same.
     NotFoundError, FormatError, InvalidDataError
         Of the importer; nothing was written.
     """
     from optotype.store import dvc, importers
+    from optotype.store.drafts import writing
 
     target = project.folder(kind) / check_array_name(name)
     others = [folder for folder in project.index(kind).get(name, []) if folder != target]
     if others:
         place = others[0].relative_to(project.root)
         raise ConflictError(f"{kind} {name!r} are there already: {place}", hint="Choose another name.")
-    before = _digest(target)
     take = importers.import_features if kind == "features" else importers.import_states
-    manifest = take(target, file)
-    if say is not None and before == manifest.digest:
-        say(f"{name}: the same data was there already")
-    elif say is not None and before is not None:
-        say(f"{name}: replaced what was there ({before})")
-    if track:
-        dvc.track(target, root=project.root)
-    return array_row(project, kind, target)
+    with writing(target):  # so that what is said is said of our own data
+        before = _digest(target)
+        manifest = take(target, file)
+        if say is not None and before == manifest.digest:
+            say(f"{name}: the same data was there already")
+        elif say is not None and before is not None:
+            say(f"{name}: replaced what was there ({before})")
+        if track:
+            dvc.track(target, root=project.root)
+        return array_row(project, kind, target)
 
 
 def list_arrays(project: Project, kind: Kind) -> list[dict[str, Any]]:
-    """What the project holds of one kind, sorted by name: one row for each array."""
+    """What the project holds of one kind, sorted by name: one row for each array, ``error`` saying if it is damaged."""
     from optotype.store.listing import describe
 
     return describe(kind, project)
@@ -160,7 +163,12 @@ def _place(project: Project, folder: Path) -> str:
 
 
 def _digest(folder: Path) -> str | None:
-    """Digest of the array that stands in ``folder``, if one does."""
-    from optotype.store.manifest import MANIFEST, read_manifest
+    """Digest of the array that stands in ``folder``, if one does; a word for it if it cannot be read."""
+    from optotype.store.manifest import read_manifest
 
-    return read_manifest(folder).digest if (folder / MANIFEST).is_file() else None
+    try:
+        return read_manifest(folder).digest
+    except NotFoundError:
+        return None
+    except (FormatError, IntegrityError):
+        return "unreadable"

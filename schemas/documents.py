@@ -45,8 +45,9 @@ def parse_document(text: str | bytes, *, kind: str, where: str, newest: int) -> 
         document = json.loads(text)
     except (ValueError, UnicodeDecodeError) as error:
         raise FormatError(f"{where}: not a JSON {kind} ({error})") from error
+    article = "an" if kind[:1] in "aeiou" else "a"
     if not isinstance(document, dict):
-        raise FormatError(f"{where}: a {kind} is a JSON object, got {type(document).__name__}")
+        raise FormatError(f"{where}: {article} {kind} is a JSON object, got {type(document).__name__}")
     version = document.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise FormatError(f"{where}: this {kind} has no format_version, got {version!r}")

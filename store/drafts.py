@@ -2,7 +2,8 @@
 
 A draft is a hidden sibling of its target, ``.NAME.<8 hex>.draft``, on the same file system. Its writer holds a
 ``flock`` on it, which the kernel drops when the process dies; a draft that nobody holds is left over and is
-removed by the next writer in that folder.
+removed by the next writer in that folder. One target has one writer at a time: `writing` holds a lock file of
+the same pattern, ``.NAME.00000000.draft``.
 
 A finished draft takes the place of its target by ``renameat2(RENAME_EXCHANGE)``: one system call, so that a
 process killed at any moment leaves the old array or the new one. Where the system call or the file system
@@ -22,6 +23,8 @@ import os
 import re
 import secrets
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,10 +32,13 @@ from typing import IO
 
 from optotype.schemas.errors import ConflictError
 
-__all__ = ["Draft", "draft_file", "flush_folder", "is_draft", "recover", "recover_all", "remove_leftovers"]
+__all__ = ["Draft", "draft_file", "flush_folder", "is_draft", "recover", "recover_all", "remove_leftovers", "writing"]
 
 _DRAFT = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.draft")
 _NEXT = re.compile(r"\.(?P<name>.+)\.next")
+_LOCK = "00000000"  # in the place of a draft's random digits
+_PATIENCE = 0.5  # seconds; `remove_leftovers` holds what it looks at for an instant
+_held = threading.local()  # targets that this thread writes
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
@@ -43,7 +49,7 @@ def is_draft(name: str) -> bool:
 
 
 class Draft:
-    """A folder that is being written and will become ``target``; a context manager.
+    """A folder that is being written and will become ``target``; a context manager that keeps other writers off.
 
     Leaving the ``with`` block without `commit` removes the draft, so an error leaves nothing behind.
 
@@ -57,10 +63,17 @@ class Draft:
         self.target = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link at the target
         self.path = self.target
         self._lock = -1
+        self._writing = contextlib.ExitStack()
 
     def __enter__(self) -> Draft:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(writing(self.target, wait=True))
+            self._make()
+            self._writing = stack.pop_all()
+        return self
+
+    def _make(self) -> None:
         parent = self.target.parent
-        parent.mkdir(parents=True, exist_ok=True)
         recover(self.target)
         remove_leftovers(parent)
         while True:
@@ -70,15 +83,16 @@ class Draft:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             # Between mkdir and flock another writer may have taken the folder for a leftover.
             if _same_file(self._lock, self.path):
-                return self
+                return
             os.close(self._lock)
 
     def __exit__(self, *_: object) -> None:
-        if self._lock >= 0:
-            if self.path != self.target:
-                _remove(self.path)
-            os.close(self._lock)
-            self._lock = -1
+        with self._writing:
+            if self._lock >= 0:
+                if self.path != self.target:
+                    _remove(self.path)
+                os.close(self._lock)
+                self._lock = -1
 
     def commit(self, replaceable: Callable[[Path], bool]) -> None:
         """Put the draft in the place of the target. Its files must be flushed to disk already.
@@ -111,6 +125,60 @@ class Draft:
             flush_folder(self.target.parent)
         if old is not None:
             _remove(old)
+
+
+@contextmanager
+def writing(target: Path, *, wait: bool = False) -> Iterator[None]:
+    """Keep other processes and threads from writing ``target``; what the same thread holds it may take again.
+
+    The parents of ``target`` are made. The kernel lets go of the lock when the process dies.
+
+    Parameters
+    ----------
+    target : Path
+    wait : bool
+        Wait for another writer instead of refusing. `Draft` does: a single write is soon over, and two that put the
+        same graph into a cache are no conflict.
+
+    Raises
+    ------
+    ConflictError
+        Another one is writing it, and ``wait`` is false.
+    """
+    target = Path(os.path.abspath(target))  # noqa: PTH100 - as in `Draft`
+    mine: set[Path] = _held.__dict__.setdefault("targets", set())
+    if target in mine:
+        yield
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path = target.parent / f".{target.name}.{_LOCK}.draft"
+    descriptor = _take_lock(path, target, wait=wait)
+    mine.add(target)
+    try:
+        yield
+    finally:
+        mine.remove(target)
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _take_lock(path: Path, target: Path, *, wait: bool) -> int:
+    until = time.monotonic() + _PATIENCE
+    while True:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            if not wait and time.monotonic() > until:
+                raise ConflictError(
+                    f"another process is writing {target}", hint="Try again when it is done, or choose another name."
+                ) from error
+            time.sleep(_PATIENCE / 10)
+            continue
+        if _same_file(descriptor, path):
+            return descriptor
+        os.close(descriptor)  # its holder finished and removed it meanwhile
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from optotype.schemas.errors import InvalidDataError, Problem, UsageError
+from optotype.schemas.errors import ConflictError, InvalidDataError, Problem, UsageError
 from optotype.store.drafts import draft_file
 from optotype.store.reading import BFLOAT16, StoredArray, StoredGroup
 from optotype.store.rows import FEATURES, STATES, RowKind, write_rows
@@ -55,6 +55,8 @@ def export_features(
     ------
     UsageError
         No such format.
+    ConflictError
+        ``file`` is a folder, and the format is not ``zarr``; or a folder that is no array of optotype.
     InvalidDataError
         ``order`` holds ids that the array does not have, or some twice.
     """
@@ -124,6 +126,8 @@ def _export(
         if order is not None:
             raise UsageError("a Zarr export holds all rows, sorted by id; order does not apply")
         return _export_zarr(kind, source, file)
+    if file.is_dir():
+        raise ConflictError(f"{file} is a folder; {chosen} is written to a file", hint="Choose another name.")
     export = _Export(kind, source, order)
     values = export.values(raw=chosen == "safetensors")
     _WRITERS[chosen](file, values, export)

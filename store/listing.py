@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from optotype.schemas.errors import FormatError, IntegrityError
+from optotype.schemas.errors import FormatError, IntegrityError, OptotypeError
 from optotype.store.location import Location
 from optotype.store.manifest import Manifest, read_manifest
 from optotype.store.project import Kind, Project
@@ -19,6 +19,14 @@ _MEMBERS: dict[str, tuple[str, str]] = {
     "states": ("states", "text"),
     "neighbours": ("neighbours", "item"),
 }
+_COUNTS: dict[str, tuple[str, ...]] = {
+    "features": ("images", "tokens", "channels"),
+    "states": ("texts", "tokens", "channels"),
+    "neighbours": ("items", "k"),
+}
+_FIELDS: dict[str, tuple[str, ...]] = {
+    kind: ("name", *counts, "dtype", "digest", "key", "bytes", "path", "error") for kind, counts in _COUNTS.items()
+}
 
 
 def describe(kind: Kind, where: Project | str | Path) -> list[dict[str, Any]]:
@@ -29,19 +37,23 @@ def describe(kind: Kind, where: Project | str | Path) -> list[dict[str, Any]]:
     list of dict
         ``name``; ``images``, ``texts`` or ``items`` (int); of features and states ``tokens`` (int; None for
         states) and ``channels``, of neighbours ``k``; ``dtype``, ``digest``, ``key``, ``bytes``, ``path``
-        (relative to the project).
+        (relative to the project), ``error`` (None). Of an array in a project that cannot be read, ``error`` is a
+        str that says why, and all but ``name`` and ``path`` is None.
 
     Raises
     ------
     NotFoundError, FormatError, IntegrityError, ExternalError
-        An array that cannot be read; its path is in the message.
+        The one at a path or URL cannot be read; its path is in the message.
     """
     if not isinstance(where, Project):
         return [_Described(kind, where).row()]
     rows = []
     for folders in where.index(kind).values():
         for folder in folders:
-            row = _Described(kind, folder).row()
+            try:
+                row = _Described(kind, folder).row()
+            except OptotypeError as error:
+                row = {**dict.fromkeys(_FIELDS[kind]), "name": folder.name, "error": error.message}
             rows.append({**row, "path": folder.relative_to(where.root).as_posix()})
     return rows
 
@@ -128,4 +140,5 @@ class _Described:
             "key": self.manifest.key,
             "bytes": self.manifest.size,
             "path": str(self.location),
+            "error": None,
         }

@@ -13,7 +13,7 @@ from optotype.schemas.errors import ConflictError, NotFoundError, UsageError, di
 from optotype.schemas.names import check_array_name, is_url_or_path
 from optotype.store.drafts import is_draft, recover_all
 
-__all__ = ["KINDS", "Kind", "Project"]
+__all__ = ["KINDS", "Kind", "Project", "holds_arrays"]
 
 Kind = Literal["features", "states", "neighbours"]
 KINDS: tuple[Kind, ...] = ("features", "states", "neighbours")
@@ -176,6 +176,15 @@ class Project:
                 hint=f"Say which by its path, for example ./{hits[0].relative_to(self.root)}, or remove one.",
             )
         return hits[0]
+
+
+def holds_arrays(folder: Path) -> bool:
+    """Whether ``folder`` is a project's folder of the arrays of a kind, or a bundle in one."""
+    for root in folder.absolute().parents:
+        if (root / _FOLDER / _DOCUMENT).is_file():
+            parts = folder.absolute().relative_to(root).parts
+            return parts[0] == "data" and len(parts) in (2, 3) and parts[1] in KINDS
+    return False
 
 
 def _folders(parent: Path) -> list[Path]:

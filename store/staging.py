@@ -79,8 +79,11 @@ class Staging:
         return self
 
     def close(self) -> None:
-        """Give the lock back; the parts stay."""
+        """Give the lock back; the parts stay. Of a run without parts nothing stays."""
         if self._lock >= 0:
+            if not self._parts and self.path.is_dir() and not any(self.path.iterdir()):
+                self.path.rmdir()
+                self._lock_path.unlink(missing_ok=True)
             os.close(self._lock)
             self._lock = -1
 
@@ -160,15 +163,19 @@ class Staging:
         for path in sorted(self.path.glob("part-*.json"), reverse=True):
             path.unlink()
         shutil.rmtree(self.path, ignore_errors=True)
-        (self._root / f"{self.path.name}.lock").unlink(missing_ok=True)
+        self._lock_path.unlink(missing_ok=True)
         self.close()
 
     def _values(self, number: int, output: int) -> Path:
         return self.path / f"part-{number:06d}.{output}.npy"
 
+    @property
+    def _lock_path(self) -> Path:
+        return self._root / f"{self.path.name}.lock"
+
     def _take_lock(self) -> int:
         # The lock stands beside the folder, which `discard` removes.
-        path = self._root / f"{self.path.name}.lock"
+        path = self._lock_path
         while True:
             lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
             try:

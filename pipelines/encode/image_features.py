@@ -22,7 +22,9 @@ from optotype.pipelines.encode.runs import (
     flushed_notes,
     flushed_share,
     layer_names,
+    note_replaced,
     standing,
+    standing_digest,
     sweep,
 )
 from optotype.pipelines.encode.vision import load_plugin, plan_vision, resolve_layers
@@ -32,6 +34,7 @@ from optotype.schemas.errors import ConflictError, ModelError
 from optotype.schemas.names import check_array_name
 from optotype.schemas.sources import parse_source
 from optotype.store.dataset import ImageTable, read_images
+from optotype.store.drafts import writing
 from optotype.store.features import write_features
 from optotype.store.staging import Staging
 
@@ -163,7 +166,7 @@ def encode_images(
             if manifest is not None
         ]
 
-    with Staging(project.staging, run_key) as staging:
+    with writing(folder), Staging(project.staging, run_key) as staging:
         resumed = staging.done() > 0
         if staging.done() < len(images.ids):
             scan_images(images.ids, images.paths, threads=threads, progress=report)
@@ -214,9 +217,11 @@ def _write(
     grid = common_grid(staging, output)
     if grid is not None:
         attrs["grid"] = grid  # rows, columns; tokens run row by row
+    former = standing_digest(path)
     manifest = write_features(
         path, ids=ids, row_size=row_size, blocks=staging.blocks(output), dtype=dtype, inputs=inputs, attrs=attrs
     )
+    note_replaced(name, former, manifest, progress)
     notes = flushed_notes(share, dtype)
     for note in notes:
         progress.note(f"{name}: {note}")

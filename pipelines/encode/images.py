@@ -24,6 +24,7 @@ __all__ = ["open_image", "scan_images", "to_rgb"]
 # What Pillow's decoders raise on damaged input, beside UnidentifiedImageError, which is an OSError.
 _BROKEN = (OSError, ValueError, SyntaxError, EOFError, IndexError, KeyError, TypeError, OverflowError, MemoryError)
 _BROKEN_STREAM = (struct.error, zlib.error)
+_NOT_AN_IMAGE = "not an image, or damaged beyond recognition"
 _SIXTEEN_BITS = 65535
 
 
@@ -88,6 +89,7 @@ def open_image(path: Path, digest: str | None = None) -> Image:
 
 
 def _problem(identity: str, path: Path) -> Problem | None:
+    import PIL
     from PIL.Image import DecompressionBombError
 
     where = f"{identity} ({path})"
@@ -97,6 +99,8 @@ def _problem(identity: str, path: Path) -> Problem | None:
         return Problem(where, "image-missing", "no such file")
     except DecompressionBombError as error:
         return Problem(where, "image-too-large", str(error))
+    except PIL.UnidentifiedImageError:  # its own words hold the address of a buffer
+        return Problem(where, "image-unreadable", "the file is empty" if not path.stat().st_size else _NOT_AN_IMAGE)
     except (*_BROKEN, *_BROKEN_STREAM) as error:
         return Problem(where, "image-unreadable", str(error) or type(error).__name__)
     if 0 in image.size:
@@ -119,4 +123,8 @@ def scan_images(ids: Sequence[str], paths: Sequence[Path], *, threads: int = 1, 
                 problems.append(problem)
             task.advance()
     if problems:
-        raise InvalidDataError(f"{len(problems)} of {len(ids)} images cannot be read; nothing was encoded", problems)
+        raise InvalidDataError(
+            f"{len(problems)} of {len(ids)} images cannot be read; nothing was encoded",
+            problems,
+            hint="Repair these files, or remove their rows from the table (or the files from the folder).",
+        )

@@ -10,6 +10,7 @@ import os
 import pickle
 import platform
 import re
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -28,6 +29,7 @@ __all__ = [
     "check_device",
     "check_no_missing_weights",
     "folder_digest",
+    "import_failed",
     "load_errors",
     "locate",
     "needs_remote_code",
@@ -133,9 +135,31 @@ def _module_file(module: str) -> Path:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError) as error:
         raise NotFoundError(f"python:{module}: cannot be imported ({error})", hint="Is it installed here?") from error
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+    except (Exception, SystemExit) as error:  # its packages' own code runs, and may raise anything
+        raise import_failed(f"python:{module}", error) from error
+    if spec is None:
         raise NotFoundError(f"python:{module}: no such module", hint="Is it installed in this environment?")
+    if spec.origin is None or not Path(spec.origin).is_file():
+        what = "it is a folder without __init__.py" if spec.origin is None else "it is part of Python itself"
+        raise ModelError(
+            f"python:{module}: a plug-in is a module with a file of its own; {what}",
+            hint="Write python:<module>:<factory>[@<folder>], where <module> is the file with the encoder.",
+        )
     return Path(spec.origin)
+
+
+def import_failed(name: str, error: BaseException) -> ModelError:
+    """The error for a module whose code raised ``error`` while it was imported, with the file and line."""
+    if isinstance(error, SyntaxError) and error.filename:
+        place = f"{error.filename}, line {error.lineno}"
+    else:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
+        place = f"{frames[-1].filename}, line {frames[-1].lineno}"
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return ModelError(
+        f"{name}: importing its module failed at {place}: {type(error).__name__}{': ' + said if said else ''}",
+        hint="Mend the module; importing it must neither fail nor exit.",
+    )
 
 
 def _snapshot(source: ModelSource, *, trust_remote_code: bool, gguf: str | None) -> Path:

@@ -19,7 +19,17 @@ from optotype.schemas.errors import ConflictError, FormatError, IntegrityError, 
 from optotype.store.manifest import Manifest, read_manifest, verify
 from optotype.store.staging import Staging
 
-__all__ = ["FORMAT_VERSION", "BatchRows", "EncodedArray", "check_positive", "fill", "flushed_share", "standing"]
+__all__ = [
+    "FORMAT_VERSION",
+    "BatchRows",
+    "EncodedArray",
+    "check_positive",
+    "fill",
+    "flushed_share",
+    "note_replaced",
+    "standing",
+    "standing_digest",
+]
 
 FORMAT_VERSION = 1
 """Of the numbers that encoding writes: raised whenever the same inputs give others. In every key."""
@@ -105,6 +115,22 @@ def standing(target: Path, inputs: Mapping[str, Any], progress: Progress) -> Man
         progress.note(f"{target.name}: damaged ({problems[0]}), encoded again")
         return None
     return manifest
+
+
+def note_replaced(name: str, former: str | None, manifest: Manifest, progress: Progress) -> None:
+    """Say that an array took the place of another one, whose `standing_digest` was ``former``."""
+    if former is not None and former != manifest.digest:
+        progress.note(f"{name}: replaced what was there ({former})")
+
+
+def standing_digest(target: Path) -> str | None:
+    """Digest of the array at ``target``, ``unreadable`` if it is damaged, None if there is none."""
+    try:
+        return read_manifest(target).digest
+    except NotFoundError:
+        return None
+    except (FormatError, IntegrityError):
+        return "unreadable"
 
 
 def sweep(staging_root: Path, key: str) -> None:

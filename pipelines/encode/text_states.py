@@ -18,7 +18,9 @@ from optotype.pipelines.encode.runs import (
     fill,
     flushed_notes,
     flushed_share,
+    note_replaced,
     standing,
+    standing_digest,
     sweep,
 )
 from optotype.pipelines.encode.text import POOLINGS, Pooling, load_language_model
@@ -28,6 +30,7 @@ from optotype.schemas.errors import UsageError
 from optotype.schemas.names import check_array_name
 from optotype.schemas.sources import parse_source
 from optotype.store.dataset import read_texts
+from optotype.store.drafts import writing
 from optotype.store.staging import Staging
 from optotype.store.states import write_states
 
@@ -130,7 +133,7 @@ def encode_texts(
         sweep(project.staging, cache_key(inputs))
         return EncodedArray(name, path, there, skipped=True)
 
-    with Staging(project.staging, cache_key(inputs)) as staging:
+    with writing(path), Staging(project.staging, cache_key(inputs)) as staging:
         resumed = staging.done() > 0
         if staging.done() < len(table.ids):
             model = load_language_model(
@@ -156,6 +159,7 @@ def encode_texts(
         notes = flushed_notes(share, dtype)
         if truncated:
             notes.insert(0, f"{truncated} of {len(table.ids)} texts are longer than the model reads and were cut")
+        former = standing_digest(path)
         manifest = write_states(
             path,
             ids=table.ids,
@@ -164,6 +168,7 @@ def encode_texts(
             inputs=inputs,
             attrs={"layer": layer, "pooling": pooling, "flushed_to_zero": share, "truncated": truncated},
         )
+        note_replaced(name, former, manifest, report)
         for note in notes:
             report.note(f"{name}: {note}")
         staging.discard()

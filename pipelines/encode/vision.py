@@ -17,6 +17,7 @@ from optotype.pipelines.encode.loading import (
     ModelFiles,
     check_device,
     check_no_missing_weights,
+    import_failed,
     load_errors,
     quiet_transformers,
     refuse_remote_code,
@@ -243,6 +244,8 @@ def load_plugin(files: ModelFiles, *, device: str = "cpu", image_size: int | Non
         module = importlib.import_module(source.location)
     except ImportError as error:
         raise MissingPackageError(f"{files.name}: its module cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # foreign code, which may raise anything
+        raise import_failed(files.name, error) from error
     factory = getattr(module, source.factory or "", None)
     if not callable(factory):
         raise NotFoundError(f"{files.name}: module {source.location} has no function {source.factory!r}")

@@ -41,15 +41,19 @@ def array_columns(kind: Kind) -> list[Column]:
     return [
         Column("name", lambda row: str(row["name"])),
         *(Column(name, _counter(name), right=True) for name in counts),
-        Column("dtype", lambda row: str(row["dtype"])),
-        Column("size", lambda row: human_bytes(int(row["bytes"])), right=True),
-        Column("digest", lambda row: short_digest(str(row["digest"]))),
+        Column("dtype", lambda row: str(row["dtype"] or "-")),
+        Column("size", lambda row: "-" if row["bytes"] is None else human_bytes(int(row["bytes"])), right=True),
+        Column("digest", _digest),
     ]
+
+
+def _digest(row: Mapping[str, Any]) -> str:
+    return f"damaged: {row['error']}" if row.get("error") else short_digest(str(row["digest"]))
 
 
 def _counter(name: str) -> Any:
     def text(row: Mapping[str, Any]) -> str:
-        return str(row[name])
+        return "-" if row[name] is None else str(row[name])
 
     return text
 
@@ -124,6 +128,9 @@ def _add_list(group: Group, kind: Kind) -> None:
             emit_table(array_columns(kind), rows)
         else:
             note(f"No {kind} yet. Import some: optotype {kind} import NAME FILE")
+        for row in rows:
+            if row["error"]:
+                note(f"{row['name']} cannot be read: {row['error']}")
 
 
 def _add_show(group: Group, kind: Kind, name: str) -> None:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from optotype.schemas.errors import FormatError, MissingPackageError, Problem
 from optotype.store.importers.source import BARE, Member, Members
 
 __all__ = ["members"]
+
+_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
+_HINT = (
+    "Files that hold other objects are not loaded, since that runs code. "
+    "Save a dictionary of tensors and a list of ids: torch.save({'ids': ids, 'patches': patches}, file)"
+)
+_NUMPY_HINT = "Save ids as [str(i) for i in ids] and arrays as torch.from_numpy(array), and torch.save again."
 
 
 @contextmanager
@@ -24,16 +34,11 @@ def members(path: str) -> Iterator[Members]:
 
     try:
         with warnings.catch_warnings():
-            # Of a file that was not saved by torch: refused below, or sound.
-            warnings.filterwarnings("ignore", message="Detected pickle protocol")
+            # Of what is refused below (odd pickles, nested and quantized tensors), or is sound.
+            warnings.simplefilter("ignore")
             content = _load(torch, path)
     except (pickle.UnpicklingError, RuntimeError, ValueError, OSError, EOFError, KeyError, AttributeError) as error:
-        first = str(error).strip().splitlines()
-        raise FormatError(
-            f"{path}: not a .pt file of tensors alone ({first[0] if first else type(error).__name__})",
-            hint="Files that hold other objects are not loaded, since that runs code. "
-            "Save a dictionary of tensors and a list of ids: torch.save({'ids': ids, 'patches': patches}, file)",
-        ) from error
+        raise _refused(path, error) from error
     found = Members(path, {})
     if torch.is_tensor(content):
         content = {BARE: content}
@@ -43,13 +48,37 @@ def members(path: str) -> Iterator[Members]:
         if torch.is_tensor(value):
             member = _member(torch, value)
             if member is None:
-                message = f"dtype is float16, float32, float64 or bfloat16, dense; got {value.dtype}, {value.layout}"
+                message = f"a dense tensor of float16, float32, float64 or bfloat16 is wanted; got {_words(value)}"
                 found.problems.append(Problem(str(name), "wrong-dtype", message))
             else:
                 found.arrays[str(name)] = member
         elif name == "ids" and isinstance(value, list | tuple):
             found.ids = list(value)
     yield found
+
+
+def _refused(path: str, error: Exception) -> FormatError:
+    """What is wrong with a file that torch does not load."""
+    if Path(path).stat().st_size == 0:
+        return FormatError(f"{path}: the file is empty")
+    with Path(path).open("rb") as file:
+        is_zip = file.read(4) == b"PK\x03\x04"
+    if is_zip and not zipfile.is_zipfile(path):
+        return FormatError(f"{path}: the file is cut short", hint="Copy or save it again.")
+    other = _GLOBAL.search(str(error))
+    if other is not None:
+        hint = _NUMPY_HINT if other[1].startswith("numpy.") else _HINT
+        return FormatError(f"{path}: not a .pt file of tensors alone: it holds {other[1]}", hint=hint)
+    first = str(error).strip().splitlines()
+    return FormatError(
+        f"{path}: not a .pt file of tensors alone ({first[0] if first else type(error).__name__})", hint=_HINT
+    )
+
+
+def _words(tensor: Any) -> str:
+    """What kind of tensor it is."""
+    marks = {"nested": tensor.is_nested, "quantized": tensor.is_quantized, "without values (meta)": tensor.is_meta}
+    return ", ".join([str(tensor.dtype), str(tensor.layout), *(word for word, is_so in marks.items() if is_so)])
 
 
 def _load(torch: Any, path: str) -> Any:
@@ -63,12 +92,12 @@ def _load(torch: Any, path: str) -> Any:
 
 def _member(torch: Any, tensor: Any) -> Member | None:
     """The tensor as a member; None if NumPy has no such array."""
-    tensor = tensor.detach()
-    if tensor.layout != torch.strided or tensor.is_quantized:
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_nested or tensor.is_meta:
         return None
+    tensor = tensor.detach()
     if tensor.dtype == torch.bfloat16:
         return Member.of(tensor.view(torch.uint16).numpy(), "bfloat16")
     try:
         return Member.of(tensor.resolve_conj().resolve_neg().numpy())
-    except TypeError:
+    except (TypeError, RuntimeError):
         return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -93,15 +94,27 @@ def open_members(file: str | Path) -> Iterator[Members]:
     UsageError
         The suffix is of no known format.
     FormatError
-        The file is not what its suffix says, or is cut short.
+        The file is not what its suffix says, is cut short, or is no file at all (a pipe, a device).
     """
     text = str(file)
+    if text.startswith("file://") and "::" not in text:
+        text = unquote(urlsplit(text).path)
     is_url = "://" in text or "::" in text
     path = Path(text)
     if not is_url and not path.exists():
         raise NotFoundError(f"no file at {text}")
+    if not is_url and not path.is_file() and not path.is_dir():
+        raise FormatError(f"{text}: neither a file nor a folder", hint="A pipe or device has to be written to a file.")
     suffix = Path(text.rstrip("/")).suffix.lower()
     if is_url or path.is_dir():
+        marks = ("zarr.json", ".zgroup")
+        if (
+            not is_url
+            and suffix in _READERS
+            and suffix != ".zarr"
+            and not any((path / mark).exists() for mark in marks)
+        ):
+            raise FormatError(f"{text}: a folder, and not a Zarr group; {suffix} is a file")
         suffix = ".zarr"
     reader = _READERS.get(suffix)
     if reader is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,19 +40,51 @@ def members(path: str) -> Iterator[Members]:
         if not hasattr(array, "shape"):
             found.problems.append(Problem(name, "not-an-array", "is a group, an array is wanted"))
         elif name == "ids":
-            found.ids = _strings(array)
+            found.ids = _strings(path, array)
         else:
-            found.arrays[name] = _member(array)
+            found.arrays[name] = _member(path, array)
+            problem = _missing_chunks(path, array)
+            if problem is not None and name != "row_size":
+                found.problems.append(Problem(name, "missing-chunks", problem))
     yield found
 
 
-def _member(array: Any) -> Member:
+def _missing_chunks(path: str, array: Any) -> str | None:
+    """What to say of chunks that have no file; None if all have one, or if that cannot be seen (remote groups)."""
+    if not Path(path).is_dir() or not array.shape:
+        return None
+    cut = array.shards or array.chunks
+    grid = [-(-size // step) for size, step in zip(array.shape, cut, strict=True)]
+    folder = Path(path) / array.path
+    chunks = np.ndindex(*grid)
+    missing = sum(not (folder / array.metadata.encode_chunk_key(place)).is_file() for place in chunks)
+    if not missing:
+        return None
+    return (
+        f"{missing} of {int(np.prod(grid))} chunks are missing; zarr reads them as {array.fill_value}. "
+        "If they are really empty, write the array with write_empty_chunks=True"
+    )
+
+
+def _read(path: str, array: Any, selection: Any) -> Any:
+    try:
+        return np.asarray(array[selection])
+    except (RuntimeError, ValueError, OSError, EOFError, KeyError, TypeError) as error:  # what codecs raise
+        raise FormatError(
+            f"{path}: {array.name.strip('/')} has a chunk that cannot be read ({type(error).__name__}: {error})",
+            hint="The chunk is damaged: copy or write the group again.",
+        ) from error
+
+
+def _member(path: str, array: Any) -> Member:
     dtype = BFLOAT16 if array.attrs.get(DTYPE_ATTRIBUTE) == BFLOAT16 else array.dtype.name
-    return Member(tuple(array.shape), dtype, lambda start, stop: np.asarray(array[start:stop]), random_access=False)
+    return Member(
+        tuple(array.shape), dtype, lambda start, stop: _read(path, array, slice(start, stop)), random_access=False
+    )
 
 
-def _strings(array: Any) -> list[Any]:
-    values = np.asarray(array[...])
+def _strings(path: str, array: Any) -> list[Any]:
+    values = _read(path, array, ...)
     if values.dtype.kind in "TU":
         return [str(value) for value in values.ravel()]
     return list(values.ravel().tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 from pathlib import Path
@@ -12,7 +13,8 @@ from click.testing import CliRunner
 
 from optotype.registry.cli.root import cli as root
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCES = re.findall(r"^```(\w*)\n(.*?)^```", README, flags=re.M | re.S)
 COMMANDS = [
     line.split("#")[0].strip() for _, text in FENCES for line in text.splitlines() if line.startswith("optotype ")
@@ -52,3 +54,14 @@ def test_commands_with_own_arrays_and_python_run_as_written(folder: Path) -> Non
     exec(compile(code, "README.md", "exec"), names)
     assert names["rows"][0]["k"] == 50  # type: ignore[index]
     assert names["patches"].dims == ("token", "channel")  # type: ignore[attr-defined]
+
+
+def test_table_is_what_the_committed_run_gave() -> None:
+    with (ROOT / "data" / "ranking" / "scores.csv").open(encoding="utf-8", newline="") as file:
+        scores = {(row["encoder"], row["model"]): f"{float(row['score']):.3f}" for row in csv.DictReader(file)}
+    part = README.split("<!-- ranking -->")[1].split("<!-- /ranking -->")[0]
+    head, _, *lines = [re.split(r"\s*\|\s*", line)[1:-1] for line in part.splitlines() if line.startswith("|")]
+    shown = {
+        (line[0], model): cell.split()[0] for line in lines for model, cell in zip(head[1:], line[1:], strict=True)
+    }
+    assert shown == scores

@@ -2,12 +2,14 @@
 
 import fcntl
 import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from optotype.schemas.errors import ConflictError
 from optotype.store import drafts
-from optotype.store.drafts import Draft, draft_file, is_draft, recover, recover_all
+from optotype.store.drafts import Draft, draft_file, is_draft, recover, recover_all, remove_leftovers, writing
 
 
 def anything(_folder):
@@ -68,6 +70,55 @@ def test_a_live_draft_is_not_a_leftover(tmp_path):
         two.commit(anything)
         one.commit(anything)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_one_writer_a_target(tmp_path, monkeypatch, files):
+    monkeypatch.setattr(drafts, "_PATIENCE", 0.02)
+
+    def other(name):
+        with writing(tmp_path / name), Draft(tmp_path / name) as draft:
+            draft.commit(anything)
+
+    with ThreadPoolExecutor(1) as pool, writing(tmp_path / "a"):
+        remove_leftovers(tmp_path)
+        with pytest.raises(ConflictError, match=r"another process is writing .*/a"):
+            pool.submit(other, "a").result()
+        pool.submit(other, "b").result()
+        with writing(tmp_path / "a"), Draft(tmp_path / "a") as draft:
+            draft.commit(anything)
+        assert all(is_draft(name) for name in files(tmp_path) if name not in "ab")
+        with pytest.raises(ConflictError):  # the inner block did not let go of it
+            pool.submit(other, "a").result()
+    assert files(tmp_path) == ["a", "b"]
+
+
+def test_a_single_write_waits_for_another(tmp_path):
+    def write(text):
+        with Draft(tmp_path / "a") as draft:
+            (draft.path / "file").write_text(text)
+            draft.commit(anything)
+
+    with ThreadPoolExecutor(1) as pool:
+        with Draft(tmp_path / "a") as first:
+            later = pool.submit(write, "two")
+            (first.path / "file").write_text("one")
+            first.commit(anything)
+            assert (tmp_path / "a" / "file").read_text() == "one"
+            assert not later.done()
+        later.result()
+    assert (tmp_path / "a" / "file").read_text() == "two"
+
+
+def test_the_lock_of_a_killed_writer_does_not_count(tmp_path, files):
+    pid = os.fork()
+    if pid == 0:
+        with writing(tmp_path / "a"):
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert len(files(tmp_path)) == 1
+    with writing(tmp_path / "a"):
+        pass
+    assert files(tmp_path) == []
 
 
 def test_leftovers_are_removed_others_are_not(tmp_path, files):

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from safetensors.numpy import load_file
 
-from optotype.schemas.errors import InvalidDataError, UsageError
+from optotype.schemas.errors import ConflictError, InvalidDataError, UsageError
 from optotype.store import export, shards
 from optotype.store.export import export_features, export_states
 from optotype.store.features import open_features, write_features
@@ -115,4 +115,15 @@ def test_errors(tmp_path, ragged, files):
     with pytest.raises(InvalidDataError) as caught:
         export_features(tmp_path / "a", tmp_path / "x.npz", order=["none", data.ids[0], data.ids[0]])
     assert {problem.kind for problem in caught.value.problems} == {"unknown-id", "duplicate-id"}
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("form", ["npz", "npy", "safetensors"])
+def test_a_folder_is_not_replaced_by_a_file(tmp_path, ragged, files, form):
+    write(tmp_path / "a", ragged())
+    (tmp_path / "out").mkdir()
+    before = files(tmp_path)
+    with pytest.raises(ConflictError, match=rf"/out is a folder; {form}") as caught:
+        export_features(tmp_path / "a", tmp_path / "out", file_format=form)
+    assert "draft" not in str(caught.value)
     assert files(tmp_path) == before

@@ -1,6 +1,7 @@
 """Importers: every format gives the same bytes; every problem is listed and nothing written."""
 
 import json
+import os
 import pickle
 import zipfile
 
@@ -9,7 +10,7 @@ import pytest
 import zarr
 from safetensors.numpy import save_file
 
-from optotype.schemas.errors import FormatError, InvalidDataError, NotFoundError, UsageError
+from optotype.schemas.errors import ConflictError, FormatError, InvalidDataError, NotFoundError, UsageError
 from optotype.store.features import open_features, write_features
 from optotype.store.importers import import_features, import_states, source, table
 from optotype.store.states import open_states, write_states
@@ -331,3 +332,118 @@ def test_values_are_read_in_blocks(tmp_path, ragged, form, monkeypatch):
     import_features(tmp_path / "a", file)
     assert 0 < longest <= 400
     np.testing.assert_array_equal(open_features(tmp_path / "a")["patches"].values, data.tokens)
+
+
+@pytest.mark.parametrize("damage", ["no manifest", "newer", "cut"])
+def test_a_damaged_array_of_a_project_is_replaced(tmp_path, ragged, damage):
+    (tmp_path / ".optotype").mkdir()
+    (tmp_path / ".optotype" / "project.json").write_text('{"format_version": 1}')
+    file = ragged().save(tmp_path / "x.npz")
+    target = tmp_path / "data" / "features" / "a"
+    want = import_features(target, file)
+    manifest = target / "manifest.json"
+    if damage == "no manifest":
+        manifest.unlink()
+    else:
+        manifest.write_text('{"format_version": 99}' if damage == "newer" else "{")
+    assert import_features(target, file) == want
+    assert open_features(target).attrs["digest"] == want.digest
+
+
+def test_a_zarr_group_of_someone_else_is_not_replaced(tmp_path, ragged):
+    file = ragged().save(tmp_path / "x.npz")
+    zarr.open_group(tmp_path / "theirs", mode="w").create_array("x", data=np.ones(2))
+    with pytest.raises(ConflictError, match="in the way"):
+        import_features(tmp_path / "theirs", file)
+
+
+def test_a_damaged_chunk(tmp_path):
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w")
+    group.create_array("tokens", data=np.random.default_rng(0).standard_normal((8, 3)), chunks=(4, 3))
+    group.create_array("row_size", data=np.full(4, 2))
+    (tmp_path / "x.ids.txt").write_text("a\nb\nc\nd\n")
+    chunk = tmp_path / "x.zarr" / "tokens" / "c" / "1" / "0"
+    chunk.write_bytes(b"\xff" * chunk.stat().st_size)
+    with pytest.raises(FormatError, match=r"x\.zarr: tokens has a chunk that cannot be read"):
+        import_features(tmp_path / "a", tmp_path / "x.zarr")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_missing_chunks(tmp_path, zarr_format):
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=zarr_format)
+    kept = group.create_array(
+        "states", shape=(10, 3), chunks=(4, 2), dtype="float32", config={"write_empty_chunks": True}
+    )
+    kept[:] = np.zeros((10, 3))
+    (tmp_path / "x.ids.txt").write_text("".join(f"{i}\n" for i in range(10)))
+    import_states(tmp_path / "a", tmp_path / "x.zarr")
+    folder = tmp_path / "x.zarr" / "states"
+    for name in ("c/1/0", "c/2/1") if zarr_format == 3 else ("1.0", "2.1"):
+        (folder / name).unlink()
+    with pytest.raises(InvalidDataError, match=r"2 of 6 chunks are missing; zarr reads them as 0\.0") as caught:
+        import_states(tmp_path / "a", tmp_path / "x.zarr")
+    assert [problem.kind for problem in caught.value.problems] == ["missing-chunks"]
+
+
+def test_missing_shards(tmp_path):
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w")
+    group.create_array("states", data=np.ones((10, 2)), chunks=(2, 2), shards=(4, 2))
+    (tmp_path / "x.ids.txt").write_text("".join(f"{i}\n" for i in range(10)))
+    import_states(tmp_path / "a", tmp_path / "x.zarr")
+    (tmp_path / "x.zarr" / "states" / "c" / "2" / "0").unlink()
+    with pytest.raises(InvalidDataError, match="1 of 3 chunks are missing"):
+        import_states(tmp_path / "a", tmp_path / "x.zarr")
+
+
+@pytest.mark.parametrize("what", ["nested", "jagged", "quantized", "meta"])
+def test_tensors_that_are_not_plain(tmp_path, what):
+    import warnings
+
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, of making and saving them
+        parts = [torch.ones(2, 3), torch.ones(1, 3)]
+        tensor = {
+            "nested": lambda: torch.nested.nested_tensor(parts),
+            "jagged": lambda: torch.nested.nested_tensor(parts, layout=torch.jagged),
+            "quantized": lambda: torch.quantize_per_tensor(torch.ones(2, 3), 0.1, 0, torch.qint8),
+            "meta": lambda: torch.ones(2, 3, device="meta"),
+        }[what]()
+        torch.save({"ids": ["a", "b"], "states": tensor}, tmp_path / "x.pt")
+    with pytest.raises((InvalidDataError, FormatError), match=r"x\.pt") as caught:
+        import_states(tmp_path / "a", tmp_path / "x.pt")
+    if isinstance(caught.value, InvalidDataError):
+        assert [problem.kind for problem in caught.value.problems] == ["wrong-dtype"]
+
+
+def test_pt_files_say_what_is_wrong(tmp_path):
+    import torch
+
+    torch.save({"ids": list(np.array(["a", "b"])), "states": torch.ones(2, 3)}, tmp_path / "strings.pt")
+    torch.save({"ids": ["a", "b"], "states": np.ones((2, 3))}, tmp_path / "array.pt")
+    for name in ("strings", "array"):
+        with pytest.raises(FormatError, match=r"it holds numpy\.") as caught:
+            import_states(tmp_path / "a", tmp_path / f"{name}.pt")
+        assert "[str(i) for i in ids]" in caught.value.hint
+        assert "torch.from_numpy" in caught.value.hint
+    (tmp_path / "empty.pt").touch()
+    torch.save({"ids": ["a", "b"], "states": torch.ones(2, 3)}, tmp_path / "cut.pt")
+    data = (tmp_path / "cut.pt").read_bytes()
+    (tmp_path / "cut.pt").write_bytes(data[: len(data) // 2])
+    for name, message in (("empty", "the file is empty"), ("cut", "the file is cut short")):
+        with pytest.raises(FormatError, match=message):
+            import_states(tmp_path / "a", tmp_path / f"{name}.pt")
+
+
+def test_what_is_no_file(tmp_path, ragged):
+    os.mkfifo(tmp_path / "pipe.npz")
+    (tmp_path / "dir.npz").mkdir()
+    for name, message in (("pipe", "neither a file nor a folder"), ("dir", "a folder, and not a Zarr group")):
+        with pytest.raises(FormatError, match=message):
+            import_features(tmp_path / "a", tmp_path / f"{name}.npz")
+    file = ragged().save(tmp_path / "o k.npz")
+    want = import_features(tmp_path / "a", file)
+    assert import_features(tmp_path / "b", file.as_uri()) == want
+    with pytest.raises(NotFoundError, match=r"no file at /.*none\.npz"):
+        import_features(tmp_path / "a", (tmp_path / "none.npz").as_uri())

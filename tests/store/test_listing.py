@@ -89,7 +89,19 @@ def test_errors(project, tmp_path):
         show("features", project.states / "lm")
     (project.states / "lm" / "zarr.json").write_text("{}")
     with pytest.raises(IntegrityError, match="damaged"):
-        describe("states", project)
+        describe("states", project.states / "lm")
+
+
+def test_a_damaged_array_hides_no_other(project):
+    good = describe("features", project)[1]
+    assert good["error"] is None
+    manifest = project.features / "vit" / "vit-l10" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format_version": 99}))
+    bad, other = describe("features", project)
+    assert other == good
+    assert "format_version 99" in bad["error"]
+    assert list(bad) == list(good)
+    assert (bad["name"], bad["path"], bad["digest"]) == ("vit-l10", "data/features/vit/vit-l10", None)
 
 
 def test_listing_loads_nothing_heavy(project):

@@ -129,3 +129,14 @@ def test_half_written_values_are_removed(tmp_path, files):
 def test_key_is_a_digest(tmp_path):
     with pytest.raises(ValueError, match="64 hex"):
         Staging(tmp_path, "../../etc")
+
+
+def test_a_run_without_parts_leaves_nothing(tmp_path, files):
+    with pytest.raises(RuntimeError, match="stop"), Staging(tmp_path, KEY) as staging:  # noqa: PT012
+        assert staging.done() == 0
+        raise RuntimeError("stop")
+    assert files(tmp_path) == []
+    with Staging(tmp_path, KEY) as staging:
+        staging.add([np.ones((2, 1))], np.array([1, 1]))
+    with Staging(tmp_path, KEY) as staging:
+        assert staging.done() == 2

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from optotype.pipelines.encode.loading import locate, torch_state
 from optotype.pipelines.encode.vision import plan_vision
 from optotype.schemas.errors import ConflictError, InvalidDataError, ModelError, NotFoundError, UsageError
 from optotype.schemas.sources import parse_source
+from optotype.store.drafts import writing
 from optotype.store.features import open_features
 from optotype.store.states import open_states
 
@@ -295,6 +297,22 @@ def test_a_plugin_with_a_folder_and_a_size(
     assert array.manifest.inputs["preprocessing"] == {"size": 9, "text": "seven"}
     with pytest.raises(UsageError, match="this plug-in takes no image_size"):
         encode_images(project, "other", image_table, f"python:{module}:load", image_size=9, threads=1)
+
+
+def test_what_was_there_is_replaced_aloud_by_one_process_at_a_time(
+    project: Any, image_table: Path, plugin: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = Listener()
+    [first] = encode_images(project, "plug", image_table, f"python:{plugin('1.0')}:load", threads=1, progress=listener)
+    assert listener.notes == []
+    other = f"python:{plugin('2.0')}:load"
+    monkeypatch.setattr("optotype.store.drafts._PATIENCE", 0.01)
+    with writing(first.path), ThreadPoolExecutor(1) as pool, pytest.raises(ConflictError, match="is writing"):
+        pool.submit(encode_images, project, "plug", image_table, other, threads=1).result()
+    encode_images(project, "plug", image_table, other, threads=1, progress=listener)
+    assert listener.notes == [f"plug: replaced what was there ({first.manifest.digest})"]
+    assert [path.name for path in project.features.iterdir()] == ["plug"]
+    assert list(project.staging.iterdir()) == []
 
 
 def test_plugins_that_are_none(project: Any, image_table: Path, plugin: Callable[[str], str]) -> None:

@@ -98,6 +98,11 @@ def test_all_broken_files_come_in_one_error(tmp_path: Path) -> None:
     kinds = {problem.where.split(" ")[0]: problem.kind for problem in caught.value.problems}
     assert kinds["id-absent"] == "image-missing"
     assert kinds["id-cut-png"] == "image-unreadable"
+    assert " at 0x" not in str(caught.value)
+    messages = {problem.where.split(" ")[0]: problem.message for problem in caught.value.problems}
+    assert messages["id-text"] == "not an image, or damaged beyond recognition"
+    assert messages["id-empty"] == "the file is empty"
+    assert "remove their rows" in str(caught.value.hint)
 
 
 def test_a_decompression_bomb_is_a_problem_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

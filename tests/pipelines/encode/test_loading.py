@@ -236,3 +236,38 @@ def test_inputs_of_keys() -> None:
     inputs = platform_inputs(torch.device("cpu"))
     assert inputs["device"] == "cpu"
     assert all(isinstance(value, str) and value for value in inputs.values())
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("x = 1\ndef load(:\n", r"broken_plugin_0\.py, line 2: SyntaxError: "),
+        ("\n\nraise ZeroDivisionError('so')", r"broken_plugin_1\.py, line 3: ZeroDivisionError: so"),
+        ("import sys\nsys.exit(3)", r"broken_plugin_2\.py, line 2: SystemExit: 3"),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
+) -> None:
+    name = message.partition("\\")[0]
+    (tmp_path / f"{name}.py").write_text(code)
+    (tmp_path / f"{name}_package").mkdir()
+    (tmp_path / f"{name}_package" / "__init__.py").write_text(f"import {name}")
+    (tmp_path / f"{name}_package" / "inner.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match=message):
+        load_plugin(locate(parse_source(f"python:{name}:load")))
+    with pytest.raises(ModelError, match=message):  # the package's own code runs to find the module
+        locate(parse_source(f"python:{name}_package.inner:load"))
+
+
+def test_modules_without_a_file_are_no_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bare_folder").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    for source, message in (
+        ("python:os:getcwd", "python:os: .* it is part of Python itself"),
+        ("python:sys:exit", "python:sys: .* it is part of Python itself"),
+        ("python:bare_folder:load", r"it is a folder without __init__\.py"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            locate(parse_source(source))

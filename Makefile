@@ -23,6 +23,7 @@ help:
 setup: .venv/.ready
 
 repro: setup
+	@optotype unlock >/dev/null
 	dvc repro
 	@echo "The report is reports/ranking.html"
 

@@ -1,7 +1,8 @@
-"""The one module that knows DVC: makes a project a DVC project, and tracks folders."""
+"""The one module that knows DVC: makes a project a DVC project, tracks folders, releases what killed runs held."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,9 @@ from configparser import ConfigParser
 from pathlib import Path
 
 from optotype.schemas.errors import ExternalError
+from optotype.store.drafts import draft_file
 
-__all__ = ["in_stage", "init", "is_dvc_project", "track"]
+__all__ = ["in_stage", "init", "is_dvc_project", "release", "track"]
 
 # Linked files first; reflink alone fails where the file system has none.
 _SETTINGS = {
@@ -69,6 +71,58 @@ def track(path: Path, *, root: Path) -> bool:
         return False
     _run(root, "add", str(path))
     return True
+
+
+def release(root: Path) -> list[int]:
+    """Take out of DVC's lock file what processes hold that are no longer running.
+
+    DVC keeps who works on which path in ``.dvc/tmp/rwlock`` and asks only whether there is a process of that number. A
+    killed one that its parent has not collected yet (a zombie) still has its number, so a run started soon after a
+    kill is refused. Locks of living processes are left alone.
+
+    Returns
+    -------
+    list of int
+        Numbers of the processes whose locks were released, rising.
+    """
+    path = root / ".dvc" / "tmp" / "rwlock"
+    try:
+        lock = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except ValueError:
+        lock = {}  # cut short by a kill: nothing in it can be honoured, and DVC refuses to read it
+    gone: set[int] = set()
+
+    def living(holder: dict[str, object]) -> bool:
+        number = int(str(holder["pid"]))
+        if _runs(number):
+            return True
+        gone.add(number)
+        return False
+
+    write = {name: holder for name, holder in lock.get("write", {}).items() if living(holder)}
+    read = {name: [holder for holder in some if living(holder)] for name, some in lock.get("read", {}).items()}
+    kept = {"write": write, "read": {name: some for name, some in read.items() if some}}
+    if kept != lock:
+        with draft_file(path) as file:
+            file.write(json.dumps(kept).encode())
+    return sorted(gone)
+
+
+def _runs(number: int) -> bool:
+    """Whether a process of that number exists and is more than a zombie."""
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    try:
+        status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return not Path("/proc/self/stat").exists()  # gone in between, or a system without /proc
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 def _run(root: Path, *arguments: str) -> None:

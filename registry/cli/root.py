@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 import optotype
-from optotype.registry.cli import emoji, encode, features, init, neighbours, rank, report, states
+from optotype.registry.cli import emoji, encode, features, init, neighbours, rank, report, states, unlock
 from optotype.registry.cli.commands import Root
 
 __all__ = ["cli"]
@@ -51,3 +51,4 @@ cli.add_command(neighbours.neighbours)
 cli.add_command(rank.rank)
 cli.add_command(report.report)
 cli.add_command(emoji.emoji)
+cli.add_command(unlock.unlock)

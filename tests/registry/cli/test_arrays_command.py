@@ -170,3 +170,20 @@ def test_graphs_are_built_once_and_found_by_rank(project: Path) -> None:
     _json("rank", "--features", "siglip", "--states", "qwen3")
     cache = project / ".optotype" / "cache" / "neighbours"
     assert not cache.exists() or not list(cache.iterdir()), "graphs that were there are not computed again"
+
+
+def test_a_damaged_array_does_not_hide_the_rest_and_can_be_imported_again(project: Path) -> None:
+    for name in ("siglip", "dinov2"):
+        assert _run("features", "import", name, f"{name}.npz").exit_code == 0
+    manifest = project / "data" / "features" / "siglip" / "manifest.json"
+    manifest.unlink()
+    manifest.write_text("{")
+    listed = {row["name"]: row["error"] for row in _json("features", "list")}
+    assert listed["dinov2"] is None
+    assert "manifest" in listed["siglip"]
+    shown = _run("features", "list")
+    assert "dinov2" in shown.stdout
+    assert "siglip" in shown.stderr
+    again = _run("features", "import", "siglip", "siglip.npz")
+    assert again.exit_code == 0, again.stderr
+    assert [row["error"] for row in _json("features", "list")] == [None, None]

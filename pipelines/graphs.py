@@ -200,7 +200,8 @@ def write_graphs(
         ``target_name`` is a graph itself, or two references have the same array name.
     """
     check_array_name(target_name)
-    wanted = [(array, prenorm) for array in _expand(project, kind, references) for prenorm in dict.fromkeys(prenorms)]
+    arrays = dict.fromkeys(array for reference in references for array in project.arrays(kind, reference))
+    wanted = [(array, prenorm) for array in arrays for prenorm in dict.fromkeys(prenorms)]
     if not wanted:
         raise UsageError("no graph was asked for: give an array and a prenorm (none or l2)")
     folder = project.neighbours / target_name
@@ -228,19 +229,6 @@ def write_graphs(
         if stale.is_dir() and stale not in targets and (stale / "zarr.json").is_file():
             shutil.rmtree(stale)
     return list(targets)
-
-
-def _expand(project: Project, kind: Kind, references: Sequence[str]) -> list[str]:
-    """References with bundles replaced by their arrays, each once."""
-    result: list[str] = []
-    for reference in references:
-        folder = project.folder(kind) / reference
-        if not is_url_or_path(reference) and folder.is_dir() and not (folder / "zarr.json").is_file():
-            arrays = sorted(child.name for child in folder.iterdir() if (child / "zarr.json").is_file())
-            result += [f"{folder}/{array}" for array in arrays] or [reference]
-        else:
-            result.append(reference)
-    return list(dict.fromkeys(result))
 
 
 def _graph(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -37,30 +36,13 @@ def expand(project: Project | None, kind: Literal["features", "states"], referen
         Not YAML, or not a list or mapping of names.
     """
     named = [name for text in references for name in (_from_file(text) if text.startswith("@") else [text])]
-    arrays = [array for name in named for array in _bundled(project, kind, name)]
+    arrays = [array for name in named for array in (project.arrays(kind, name) if project else [name])]
     return list(dict.fromkeys(arrays))
 
 
 def needs_project(reference: str) -> bool:
     """Whether the reference means anything only in a project."""
     return reference.startswith("@") or not is_url_or_path(reference)
-
-
-def _bundled(project: Project | None, kind: Literal["features", "states"], name: str) -> list[str]:
-    """The arrays of the bundle ``name``, or ``name`` itself if it is none."""
-    if project is None or is_url_or_path(name):
-        return [name]
-    index = project.index(kind)
-    if name in index:
-        return [name]
-    bundle = project.folder(kind) / name
-    arrays = [array for array, folders in index.items() if any(folder.parent == bundle for folder in folders)]
-    return sorted(arrays, key=_natural) or [name]
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts ``l8`` before ``l10``: runs of digits count by their value."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
 def _from_file(text: str) -> list[str]:

@@ -32,7 +32,7 @@ from typing import IO
 
 from optotype.schemas.errors import ConflictError
 
-__all__ = ["Draft", "draft_file", "flush_folder", "is_draft", "recover", "recover_all", "remove_leftovers", "writing"]
+__all__ = ["Draft", "draft_file", "flush", "is_draft", "recover", "recover_all", "remove_leftovers", "writing"]
 
 _DRAFT = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.draft")
 _NEXT = re.compile(r"\.(?P<name>.+)\.next")
@@ -107,7 +107,7 @@ class Draft:
         ConflictError
             Something that may not be replaced stands at the target.
         """
-        flush_folder(self.path)
+        flush(self.path)
         with _folder_lock(self.target.parent):
             if not os.path.lexists(self.target):
                 self.path.rename(self.target)
@@ -122,7 +122,7 @@ class Draft:
                 if not _exchange(self.path, self.target):
                     old = _replace_in_steps(self.path, self.target)
             self.path = self.target
-            flush_folder(self.target.parent)
+            flush(self.target.parent)
         if old is not None:
             _remove(old)
 
@@ -195,7 +195,7 @@ def draft_file(target: Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
             path.replace(target)
-        flush_folder(target.parent)
+        flush(target.parent)
     finally:
         path.unlink(missing_ok=True)
 
@@ -243,9 +243,9 @@ def remove_leftovers(parent: Path) -> None:
             os.close(descriptor)
 
 
-def flush_folder(folder: Path) -> None:
-    """Flush the entries of a folder to disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def flush(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -303,7 +303,7 @@ def _replace_in_steps(draft: Path, target: Path) -> Path:
     """Replace ``target`` by ``draft`` in renames that `recover` can finish; returns where the old one is."""
     waiting, old = _next_name(target), _draft_name(target)
     draft.rename(waiting)
-    flush_folder(target.parent)
+    flush(target.parent)
     target.rename(old)
     waiting.rename(target)
     return old

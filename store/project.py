@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -147,6 +148,17 @@ class Project:
         """Names of the arrays of one kind, sorted."""
         return list(self.index(kind))
 
+    def arrays(self, kind: Kind, reference: str) -> list[str]:
+        """The arrays that ``reference`` stands for: those of the bundle so called, layer 8 before 10; else itself."""
+        if is_url_or_path(reference):
+            return [reference]
+        index = self.index(kind)
+        bundle = self.folder(kind) / reference
+        if reference in index:
+            return [reference]
+        found = [name for name, folders in index.items() if any(folder.parent == bundle for folder in folders)]
+        return sorted(found, key=_natural) or [reference]
+
     def resolve(self, kind: Kind, reference: str) -> str | Path:
         """Where the array lies that ``reference`` (a name, path or fsspec URL) means.
 
@@ -202,3 +214,8 @@ def _is_array(folder: Path) -> bool:
 def _write_once(path: Path, text: str) -> None:
     if not path.exists():
         path.write_text(text, encoding="utf-8")
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sorts ``l8`` before ``l10``: runs of digits count by their value."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]

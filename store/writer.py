@@ -20,7 +20,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, ZstdCodec
 from zarr.storage import LocalStore
 
 from optotype.schemas.errors import ConflictError
-from optotype.store.drafts import Draft, flush_folder
+from optotype.store.drafts import Draft, flush
 from optotype.store.manifest import MANIFEST, Manifest, hash_folder, verify
 from optotype.store.project import holds_arrays
 from optotype.store.shards import plan
@@ -178,7 +178,7 @@ class ArrayWriter:
             os.fsync(file.fileno())
         for child in folder.rglob("*"):
             if child.is_dir():
-                flush_folder(child)
+                flush(child)
         self._draft.commit(is_replaceable)
         return manifest
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from optotype.store.drafts import Draft
+from optotype.store.drafts import Draft, flush
 
 __all__ = ["SOURCE", "new_folder", "write_json", "write_text"]
 
@@ -30,7 +29,7 @@ def new_folder(target: Path) -> Iterator[Path]:
         yield draft.path
         for path in sorted(draft.path.rglob("*")):
             if path.is_file():
-                _flush(path)
+                flush(path)
         draft.commit(_ours)
 
 
@@ -46,11 +45,3 @@ def write_text(path: Path, text: str) -> None:
 
 def _ours(folder: Path) -> bool:
     return (folder / SOURCE).is_file() or not any(folder.iterdir())
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

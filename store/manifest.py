@@ -20,7 +20,7 @@ __all__ = ["MANIFEST", "FileEntry", "Manifest", "read_manifest", "verify"]
 
 MANIFEST = "manifest.json"
 _FORMAT_VERSION = 1
-_KINDS = ("features", "states", "neighbours")
+_KINDS = ("features", "states", "neighbours", "embeddings", "scores")
 _HASHERS = 4
 
 

@@ -16,8 +16,8 @@ from optotype.store.drafts import is_draft, recover_all
 
 __all__ = ["KINDS", "Kind", "Project", "holds_arrays"]
 
-Kind = Literal["features", "states", "neighbours"]
-KINDS: tuple[Kind, ...] = ("features", "states", "neighbours")
+Kind = Literal["features", "states", "neighbours", "embeddings", "scores"]
+KINDS: tuple[Kind, ...] = ("features", "states", "neighbours", "embeddings", "scores")
 
 _FORMAT_VERSION = 1
 _FOLDER = ".optotype"
@@ -26,6 +26,8 @@ _COMMANDS: dict[str, str] = {
     "features": "optotype features import NAME FILE",
     "states": "optotype states import NAME FILE",
     "neighbours": "optotype neighbours build NAME",
+    "embeddings": "optotype embeddings import NAME FILE",
+    "scores": "optotype scores import PANEL PATH",
 }
 
 

@@ -49,3 +49,12 @@ def real_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
         return target
 
     return find
+
+
+@pytest.fixture(scope="session")
+def shared_panel() -> Path:
+    """Folder of real score matrices that lie beside the project on some machines, never in it."""
+    folder = ROOT.parent / "shared" / "data" / "panel"
+    if not (folder / "scores.parquet").is_file():
+        pytest.skip(f"the real score matrices are not at {folder}")
+    return folder

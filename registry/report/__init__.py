@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from optotype.registry.report.ranking import write_ranking_report
+from optotype.registry.report.ranking.report import write_ranking_report
 
 __all__ = ["write_ranking_report"]

@@ -17,7 +17,7 @@ from optotype.pipelines.emoji import models, pairs
 from optotype.pipelines.encode import image_features, text_states
 from optotype.pipelines.encode.runs import EncodedArray
 from optotype.registry.cli.root import cli
-from optotype.registry.report import ranking
+from optotype.registry.report.ranking import report as ranking
 from optotype.store.importers import import_features, import_states
 
 Calls = list[dict[str, Any]]

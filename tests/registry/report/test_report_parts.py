@@ -14,12 +14,12 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from optotype.registry.report.examples import choose_items, neighbour_examples
-from optotype.registry.report.inputs import Graph
-from optotype.registry.report.patch_match import match_patches, square_side
-from optotype.registry.report.rows import main_combination, read_rows, tables, ties, warning_groups
+from optotype.registry.report.ranking.examples import choose_items, neighbour_examples
+from optotype.registry.report.ranking.inputs import Graph
+from optotype.registry.report.ranking.patch_match import match_patches, square_side
+from optotype.registry.report.ranking.rows import main_combination, read_rows, tables, ties, warning_groups
+from optotype.registry.report.ranking.thumbnails import make_thumbnails, read_rgb
 from optotype.registry.report.svg import COLOURS, inline_svg, styled
-from optotype.registry.report.thumbnails import make_thumbnails, read_rgb
 from optotype.schemas.errors import InvalidDataError
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from optotype.registry.report import plots
-from optotype.registry.report.examples import choose_items, neighbour_examples
-from optotype.registry.report.inputs import Graph, Inputs, gather, whitened_patches
-from optotype.registry.report.page import render
-from optotype.registry.report.patch_match import PatchMatch, match_patches, square_side
-from optotype.registry.report.rows import (
+from optotype.registry.report.ranking import plots
+from optotype.registry.report.ranking.examples import choose_items, neighbour_examples
+from optotype.registry.report.ranking.inputs import Graph, Inputs, gather, whitened_patches
+from optotype.registry.report.ranking.page import render
+from optotype.registry.report.ranking.patch_match import PatchMatch, match_patches, square_side
+from optotype.registry.report.ranking.rows import (
     COMBINATIONS,
     combination,
     main_combination,
@@ -25,7 +25,7 @@ from optotype.registry.report.rows import (
     ties,
     warning_groups,
 )
-from optotype.registry.report.thumbnails import make_thumbnails, read_rgb
+from optotype.registry.report.ranking.thumbnails import make_thumbnails, read_rgb
 from optotype.schemas.errors import UsageError
 from optotype.store.drafts import draft_file
 from optotype.store.project import Project

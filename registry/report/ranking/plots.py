@@ -13,8 +13,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator
 from PIL import Image
 
-from optotype.registry.report.patch_match import PatchMatch
-from optotype.registry.report.rows import COMBINATIONS, combination
+from optotype.registry.report.ranking.patch_match import PatchMatch
+from optotype.registry.report.ranking.rows import COMBINATIONS, combination
 from optotype.registry.report.svg import COLOURS, inline_svg, styled
 
 __all__ = ["combination_plot", "heat_plot", "line_plot", "paint_plot", "score_plot", "spectrum_plot"]

@@ -3,64 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from optotype.registry.report.thumbnails import Thumbnails
+from optotype.registry.report.formats import DASH, num, page_environment, page_style, percent, template_text
+from optotype.registry.report.ranking.thumbnails import Thumbnails
 
 __all__ = ["render"]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_DASH = "–"
 _NAMED = 6  # at most, in one sentence
-
-
-def _num(value: float | None) -> str:
-    return _DASH if value is None else f"{value:.3f}".replace("-", "−")
-
-
-def _general(value: float | None) -> str:
-    return _DASH if value is None else f"{value:.3g}".replace("-", "−")
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return _DASH
-    return f"{value:.3f}" if value >= 0.001 else "< 0.001"
-
-
-def _ratio(value: float | None) -> str:
-    if value is None:
-        return _DASH
-    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
-
-
-def _percent(value: float | None) -> str:
-    if value is None:
-        return _DASH
-    if 0 < value < 0.005:
-        return "< 1 %"
-    return f"{100 * value:.0f} %"
-
-
-def _interval(value: Sequence[float] | None) -> str:
-    return _DASH if value is None else f"{_num(value[0])} to {_num(value[1])}"
 
 
 def _spread(value: Mapping[str, Any] | None, side: str) -> str:
     found = (value or {}).get(side)
-    return _DASH if not found else f"{_num(found['mean'])} ± {_num(found['sd'])}"
-
-
-def _short(digest: str) -> str:
-    return digest.rpartition(":")[2][:12]
-
-
-def _clip(text: str, most: int = 140) -> str:
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    return DASH if not found else f"{num(found['mean'])} ± {num(found['sd'])}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -114,26 +72,16 @@ def render(document: Mapping[str, Any], figures: Mapping[str, Any], thumbnails: 
     summary = document["summary"]
     letters = list(zip(_LETTERS, summary["models"], strict=False)) if len(summary["models"]) <= len(_LETTERS) else []
     letter = {model: sign for sign, model in letters}
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = page_environment()
     environment.filters.update(
-        num=_num,
-        general=_general,
-        p=_p,
-        ratio=_ratio,
-        percent=_percent,
-        interval=_interval,
-        spread=_spread,
-        short=_short,
-        clip=_clip,
-        letters=lambda models: " ".join(letter.get(model, model) for model in models),
+        spread=_spread, letters=lambda models: " ".join(letter.get(model, model) for model in models)
     )
-    source = resources.files("optotype.registry.report")
-    template = environment.from_string(source.joinpath("ranking.html").read_text(encoding="utf-8"))
+    template = environment.from_string(template_text("optotype.registry.report.ranking", "ranking.html"))
     main = (summary["prenorm_features"], summary["prenorm_states"])
     text: str = template.render(
         doc=document,
         s={**summary, "interval_note": _interval_note(summary, document)},
-        css=Markup(source.joinpath("report.css").read_text(encoding="utf-8")),
+        css=page_style(),
         main=list(main),
         number=thumbnails.number.__getitem__,
         uris=thumbnails.uris,
@@ -176,7 +124,7 @@ def _tables(document: Mapping[str, Any], figures: Mapping[str, Any]) -> list[dic
     for table in document["tables"]:
         model = table["model"]
         rows = [
-            {"cosine_spread": None, "features_dtype": _DASH, **full[model, row["encoder"]], **row}
+            {"cosine_spread": None, "features_dtype": DASH, **full[model, row["encoder"]], **row}
             for row in table["rows"]
         ]
         result.append(
@@ -233,7 +181,7 @@ def _examples(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             **group,
             "scores": ", ".join(
-                f"{_num(full[model, group['encoder']]['score'])} with {model}"
+                f"{num(full[model, group['encoder']]['score'])} with {model}"
                 for model in models
                 if (model, group["encoder"]) in full
             ),
@@ -264,7 +212,7 @@ def _spectra(document: Mapping[str, Any], figures: Mapping[str, Any]) -> list[di
 
 def _kept(spectrum: Mapping[str, Any], share: float) -> str:
     kept = f"{spectrum['before']['directions']} of {spectrum['channels']} directions kept"
-    return f"{kept}, {_percent(share)} below ε"
+    return f"{kept}, {percent(share)} below ε"
 
 
 def _ordinal(place: int) -> str:

@@ -1,0 +1,1 @@
+"""Benchmarks compressed from a model x item score matrix, while the ranking of models stays."""

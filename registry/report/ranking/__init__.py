@@ -1,0 +1,1 @@
+"""The page of a ranking: scores against chance, warnings, neighbours, spectra, matched patches."""

@@ -57,7 +57,7 @@ def ranking(
     The page holds the table, scores against chance, warnings, examples of neighbours, spectra, and a map of matched
     patches.
     """
-    from optotype.registry.report.ranking import write_ranking_report
+    from optotype.registry.report.ranking.report import write_ranking_report
 
     written = write_ranking_report(
         ranking=ranking,

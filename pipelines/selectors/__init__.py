@@ -1,0 +1,1 @@
+"""Which items of a pool to keep: one interface (`optotype.pipelines.selectors.selector`), one module a method."""

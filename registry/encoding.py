@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from optotype.registry.arrays import Kind
     from optotype.store.project import Project
 
-__all__ = ["encode_image_arrays", "encode_text_array"]
+__all__ = ["encode_image_arrays", "encode_item_array", "encode_text_array"]
 
 
 def encode_image_arrays(project: Project, name: str, table: str, source: str, **options: Any) -> list[dict[str, Any]]:
@@ -37,6 +37,23 @@ def encode_text_array(project: Project, name: str, table: str, source: str, **op
     from optotype.pipelines.encode.text_states import encode_texts
 
     return _row(project, "states", encode_texts(project, name, table, source, **options))
+
+
+def encode_item_array(project: Project, name: str, source: str, **options: Any) -> dict[str, Any]:
+    """`optotype.pipelines.encode.items.encode_items`, whose parameters and errors these are.
+
+    Returns
+    -------
+    dict
+        The row that `optotype.registry.embeddings.list_embeddings` has for the array; else as one of
+        `encode_image_arrays`.
+    """
+    from optotype.pipelines.encode.items import encode_items
+    from optotype.registry.embeddings import embedding_row
+
+    array = encode_items(project, name, source, **options)
+    row = embedding_row(project, array.path)
+    return {**row, "resumed": array.resumed, "skipped": array.skipped, "notes": list(array.notes)}
 
 
 def _row(project: Project, kind: Kind, array: EncodedArray) -> dict[str, Any]:

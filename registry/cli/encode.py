@@ -1,4 +1,4 @@
-"""``optotype encode``: run a vision encoder or a language model and keep what comes out."""
+"""``optotype encode``: run a vision encoder, a language model or an embedder and keep what comes out."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from optotype.registry.cli import options
-from optotype.registry.cli.arrays import Kind, array_columns
+from optotype.registry.cli.arrays import array_columns
 from optotype.registry.cli.commands import Group
-from optotype.registry.cli.output import emit_json, emit_table, note
+from optotype.registry.cli.output import Column, emit_json, emit_table, note
 from optotype.registry.cli.project import needed_project
 
 __all__ = ["encode"]
@@ -26,7 +26,7 @@ _SOURCE = "hf:<repo>@<revision>, a local folder, or python:<module>:<factory>[@<
     ],
 )
 def encode() -> None:
-    """Run a model over images or texts and keep what comes out.
+    """Run a model over images, texts or benchmark items and keep what comes out.
 
     A run that was stopped goes on where it stopped when the same command is given again.
     """
@@ -100,7 +100,7 @@ def images(
         threads=threads,
         progress=reporter(),
     )
-    _report(rows, "features", as_json)
+    _report(rows, array_columns("features"), as_json)
 
 
 @encode.command(
@@ -188,10 +188,89 @@ def texts(
         threads=threads,
         progress=reporter(),
     )
-    _report([row], "states", as_json)
+    _report([row], array_columns("states"), as_json)
 
 
-def _report(rows: Sequence[dict[str, Any]], kind: Kind, as_json: bool) -> None:
+@encode.command(
+    examples=[
+        "optotype encode items clip --items items.csv --source hf:openai/clip-vit-base-patch32@3d74acf",
+        "optotype encode items minilm --panel openvlm --source data/models/minilm-l6",
+    ],
+    short_help="Encode benchmark items to embeddings.",
+)
+@click.argument("name", metavar="NAME")
+@click.option(
+    "--items",
+    metavar="TABLE",
+    help="A table (.csv, .tsv, .jsonl, .parquet) with columns benchmark, item_id, one of texts, and perhaps image.",
+)
+@click.option("--panel", metavar="PANEL", help="A panel whose items have these, instead of a table.")
+@click.option("--source", required=True, metavar="SOURCE", help="hf:<repo>@<revision> or a local folder.")
+@click.option(
+    "--images-root",
+    metavar="DIR",
+    help="Folder that the images' paths start from.  [default: the table's; of a panel the project's]",
+)
+@click.option(
+    "--text-column", default="question", show_default=True, metavar="NAME", help="Column that holds the texts."
+)
+@click.option(
+    "--pooling",
+    type=click.Choice(["mean", "last", "cls"]),
+    help="Of the last layer.  [default: mean for text models, last for vision-language models]",
+)
+@options.number("--batch-size", default=16, minimum=1, text="Items per forward pass.")
+@options.device
+@options.number("--max-length", default=None, minimum=1, text="Tokens kept of a text.  [default: what the model takes]")
+@click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model.")
+@options.number("--threads", default=None, minimum=1, text="CPU threads of the model.  [default: all]")
+@options.as_json
+@click.pass_context
+def items(
+    ctx: click.Context,
+    name: str,
+    items: str | None,
+    panel: str | None,
+    source: str,
+    images_root: str | None,
+    text_column: str,
+    pooling: str | None,
+    batch_size: int,
+    device: str,
+    max_length: int | None,
+    trust_remote_code: bool,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Encode benchmark items to embeddings called NAME.
+
+    A text model embeds their texts. A dual encoder (CLIP) or a vision-language model also embeds text and image
+    together, from which vision dependence and coverage cells are computed.
+    """
+    from optotype.pipelines.progress import reporter
+    from optotype.registry.cli.embeddings import EMBEDDING_COLUMNS
+    from optotype.registry.encoding import encode_item_array
+
+    row = encode_item_array(
+        needed_project(ctx),
+        name,
+        source,
+        items=items,
+        panel=panel,
+        images_root=images_root,
+        text_column=text_column,
+        pooling=pooling,
+        batch_size=batch_size,
+        device=device,
+        max_length=max_length,
+        trust_remote_code=trust_remote_code,
+        threads=threads,
+        progress=reporter(),
+    )
+    _report([row], EMBEDDING_COLUMNS, as_json)
+
+
+def _report(rows: Sequence[dict[str, Any]], columns: Sequence[Column], as_json: bool) -> None:
     for row in rows:
         if row["skipped"]:
             note(f"{row['name']}: up to date, nothing to do")
@@ -200,4 +279,4 @@ def _report(rows: Sequence[dict[str, Any]], kind: Kind, as_json: bool) -> None:
     if as_json:
         emit_json(rows)
     else:
-        emit_table(array_columns(kind), rows)
+        emit_table(columns, rows)

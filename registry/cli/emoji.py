@@ -8,8 +8,8 @@ import click
 
 from optotype.registry.cli import options
 from optotype.registry.cli.commands import Group
-from optotype.registry.cli.output import emit, emit_json, note
-from optotype.registry.cli.project import needed_project
+from optotype.registry.cli.output import Column, emit, emit_json, emit_table, note
+from optotype.registry.cli.project import complete_names, needed_project, project_if_needed
 
 __all__ = ["emoji"]
 
@@ -19,6 +19,7 @@ __all__ = ["emoji"]
     examples=[
         "optotype emoji pairs --n 400 --out data/pairs",
         "optotype emoji model minilm-l6 --out data/models/minilm-l6",
+        "optotype emoji panel --features mobilenet-v2 --states minilm-l6 --out data/probe",
     ],
 )
 def emoji() -> None:
@@ -71,3 +72,93 @@ def model(ctx: click.Context, name: str, out: Path, seed: int, as_json: bool) ->
         emit_json({**written, "path": out, "source": source})
     else:
         emit(f"{name} in {out}; encode with --source {source}")
+
+
+@emoji.command(
+    examples=[
+        "optotype emoji panel --features mobilenet-v2 --states minilm-l6 --out data/probe",
+        "optotype emoji panel --features @params.yaml:encoders --states @params.yaml:language_models --out data/probe",
+    ],
+    short_help="Answer questions about the pairs.",
+)
+@click.option(
+    "--pairs",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("data/pairs/pairs.csv"),
+    show_default=True,
+    metavar="FILE",
+    help="Table of the pairs, with images and groups.",
+)
+@click.option(
+    "--features",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    shell_complete=complete_names("features"),
+    help="Patch features of the pairs: name, path or URL; repeatable.",
+)
+@click.option(
+    "--states",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    shell_complete=complete_names("states"),
+    help="Text states of the pairs: name, path or URL; repeatable.",
+)
+@click.option(
+    "--nearest-by",
+    metavar="NAME",
+    help="Language model that says which captions are nearest.  [default: the first of --states]",
+)
+@options.number("--min-items", default=10, minimum=1, text="Held-out pairs that a group needs to be asked about.")
+@options.number(
+    "--bootstrap", default=10_000, minimum=1, maximum=1_000_000, text="Resamples of the images, for intervals and ties."
+)
+@options.seed
+@options.out_folder("Folder for scores.parquet, items.parquet, models.csv and what else there is to say.")
+@options.as_json
+@click.pass_context
+def panel(
+    ctx: click.Context,
+    pairs: Path,
+    features: tuple[str, ...],
+    states: tuple[str, ...],
+    nearest_by: str | None,
+    min_items: int,
+    bootstrap: int,
+    seed: int,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Let every FEATURES with every STATES answer 4-option questions: which caption belongs to the image?
+
+    A probe (ridge, contrastive) maps pooled features to text states. It is fitted on half of the pairs and answers
+    about the other half; blind runs choose from the options alone. `optotype scores import` reads the tables.
+    """
+    from optotype.pipelines.progress import reporter
+    from optotype.registry import probes
+
+    written = probes.probe_panel(
+        pairs,
+        list(features),
+        list(states),
+        out=out,
+        project=project_if_needed(ctx, (*features, *states)),
+        nearest_by=nearest_by,
+        min_items=min_items,
+        bootstrap=bootstrap,
+        seed=seed,
+        progress=reporter(),
+    )
+    for line in written["notes"]:
+        note(f"Note: {line}")
+    if as_json:
+        emit_json({**written, "path": out})
+        return
+    kinds = ("random", "group", "nearest", "all")
+    columns = [Column("model", lambda row: str(row["model"]))]
+    columns += [Column(kind, lambda row, kind=kind: f"{row[kind]:.3f}", right=True) for kind in kinds]  # type: ignore[misc]
+    blind = [{"model": name, **run} for name, run in written["blind"].items()]
+    emit_table(columns, [*written["models"], *blind])
+    tied = written["ties"]["all"]
+    note(f"{written['items']} items in {out}; {tied['tied']} of {tied['compared']} pairs of models are tied")

@@ -79,9 +79,12 @@ class Draft:
         while True:
             self.path = _draft_name(self.target)
             self.path.mkdir()
-            self._lock = os.open(self.path, os.O_RDONLY)
+            # Between mkdir and flock another writer may have taken the folder for a leftover, and removed it.
+            try:
+                self._lock = os.open(self.path, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            # Between mkdir and flock another writer may have taken the folder for a leftover.
             if _same_file(self._lock, self.path):
                 return
             os.close(self._lock)
@@ -187,10 +190,9 @@ def draft_file(target: Path) -> Iterator[IO[bytes]]:
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(target.parent)
-    path = _draft_name(target)
+    path, opened = _open_draft(target)
     try:
-        with path.open("xb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with opened as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -198,6 +200,17 @@ def draft_file(target: Path) -> Iterator[IO[bytes]]:
         flush(target.parent)
     finally:
         path.unlink(missing_ok=True)
+
+
+def _open_draft(target: Path) -> tuple[Path, IO[bytes]]:
+    """A new draft of a file, and its lock: before it is locked another writer may take it for a leftover."""
+    while True:
+        path = _draft_name(target)
+        file = path.open("xb")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if _same_file(file.fileno(), path):
+            return path, file
+        file.close()
 
 
 def recover(target: Path) -> None:

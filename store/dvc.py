@@ -1,18 +1,32 @@
-"""The one module that knows DVC: makes a project a DVC project, tracks folders, releases what killed runs held."""
+"""The one module that knows DVC: projects, tracked folders, what the cache holds, and locks that killed runs left."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from configparser import ConfigParser
+from dataclasses import dataclass
 from pathlib import Path
 
-from optotype.schemas.errors import ExternalError
+from optotype.schemas.errors import ExternalError, FormatError
 from optotype.store.drafts import draft_file
 
-__all__ = ["in_stage", "init", "is_dvc_project", "release", "track"]
+__all__ = [
+    "CachedFolder",
+    "add_apart",
+    "cache_folder",
+    "cached_folder",
+    "in_stage",
+    "init",
+    "is_dvc_project",
+    "read_pointer",
+    "release",
+    "track",
+]
 
 # Linked files first; reflink alone fails where the file system has none.
 _SETTINGS = {
@@ -21,6 +35,17 @@ _SETTINGS = {
     # A list in params.yaml becomes an option given several times: --layer 8 --layer 10.
     "parsing": {"list": "append"},
 }
+
+_MD5 = re.compile(r"[0-9a-f]{32}(\.dir)?")
+_LOCK_PATIENCE = 60.0  # seconds
+_LOCK_PAUSE = 0.5
+# As if there were no git, which ignores what is still being written; DVC refuses to track what git ignores.
+_ADD_APART = """
+import sys
+from dvc.repo import Repo
+with Repo(sys.argv[1], config={"core": {"no_scm": True}}) as repo:
+    repo.add(sys.argv[2])
+"""
 
 
 def is_dvc_project(root: Path) -> bool:
@@ -71,6 +96,103 @@ def track(path: Path, *, root: Path) -> bool:
         return False
     _run(root, "add", str(path))
     return True
+
+
+def add_apart(folder: Path, *, root: Path) -> None:
+    """Hand a folder to DVC although git would not see it yet, such as one that is still being written.
+
+    As ``dvc add``: its files go to the cache and are linked from there, ``FOLDER.dvc`` is written beside it. But git is
+    left alone: nothing is staged, no ``.gitignore`` written. The folder and its ``.dvc`` may be moved together.
+
+    Raises
+    ------
+    ExternalError
+        DVC failed, or another DVC process held its lock for a minute.
+    """
+    until = time.monotonic() + _LOCK_PATIENCE
+    while True:
+        command = [sys.executable, "-c", _ADD_APART, str(root), str(folder)]
+        said = _said(command, root)
+        if said is None:
+            return
+        if "Unable to acquire lock" not in said or time.monotonic() > until:
+            raise ExternalError(f"dvc add {folder} failed: {said}")
+        time.sleep(_LOCK_PAUSE)
+
+
+def cache_folder(root: Path) -> Path | None:
+    """The folder of DVC's cache of the project at ``root``; None where there is no DVC project."""
+    if not is_dvc_project(root):
+        return None
+    from dvc.config import Config, ConfigError
+
+    try:
+        configured = Config(str(root / ".dvc"))["cache"].get("dir")
+    except ConfigError as error:
+        raise ExternalError(f"{root}/.dvc/config cannot be read: {error}") from error
+    return Path(str(configured)) if configured else root / ".dvc" / "cache"
+
+
+@dataclass(frozen=True)
+class CachedFolder:
+    """A tracked folder as DVC's cache holds it.
+
+    Attributes
+    ----------
+    listing : Path
+        The cache's file that lists the folder's files.
+    files : dict of str to Path
+        Relative path -> where the cache keeps the bytes, whether they are there or not.
+    """
+
+    listing: Path
+    files: dict[str, Path]
+
+
+def cached_folder(pointer: Path, cache: Path) -> CachedFolder | None:
+    """What the cache holds of the folder that a ``.dvc`` file stands for; None if not even the list of its files.
+
+    Raises
+    ------
+    FormatError
+        The ``.dvc`` file or the list cannot be read.
+    """
+    md5 = read_pointer(pointer)
+    listing = _object(cache, md5)
+    try:
+        entries = json.loads(listing.read_bytes())
+        files = {str(entry["relpath"]): _object(cache, str(entry["md5"])) for entry in entries}
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{listing}: not DVC's list of a folder's files ({error})") from error
+    return CachedFolder(listing, files)
+
+
+def read_pointer(pointer: Path) -> str:
+    """The hash of the folder that a ``.dvc`` file stands for: 32 hex digits and ``.dir``.
+
+    Raises
+    ------
+    FormatError
+        Not such a file.
+    """
+    import yaml
+
+    try:
+        (out,) = yaml.safe_load(pointer.read_bytes())["outs"]
+        md5 = str(out["md5"])
+    except (yaml.YAMLError, KeyError, TypeError, ValueError, UnicodeDecodeError, OSError) as error:
+        raise FormatError(f"{pointer}: not a .dvc file of one folder ({error})") from error
+    if _MD5.fullmatch(md5) is None or not md5.endswith(".dir"):
+        raise FormatError(f"{pointer}: {md5!r} is not the hash of a folder")
+    return md5
+
+
+def _object(cache: Path, md5: str) -> Path:
+    if _MD5.fullmatch(md5) is None:
+        raise ValueError(f"{md5!r} is not an MD5 hash")
+    return cache / "files" / "md5" / md5[:2] / md5[2:]
 
 
 def release(root: Path) -> list[int]:
@@ -126,13 +248,20 @@ def _runs(number: int) -> bool:
 
 
 def _run(root: Path, *arguments: str) -> None:
+    said = _said([sys.executable, "-m", "dvc", *arguments], root)
+    if said is not None:
+        raise ExternalError(f"dvc {' '.join(arguments)} failed: {said}")
+
+
+def _said(command: list[str], root: Path) -> str | None:
+    """Run DVC; None if all went well, else the last line that it said."""
     # A process of its own: DVC changes global state (logging, signals, locks) when it runs inside another program.
-    command = [sys.executable, "-m", "dvc", *arguments]
     environment = {**os.environ, "DVC_NO_ANALYTICS": "1"}
     try:
         done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     except OSError as error:
         raise ExternalError(f"dvc could not be started: {error}") from error
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise ExternalError(f"dvc {' '.join(arguments)} failed: {said[-1] if said else f'exit code {done.returncode}'}")
+    if done.returncode == 0:
+        return None
+    said = (done.stderr or done.stdout).strip().splitlines()
+    return said[-1] if said else f"exit code {done.returncode}"

@@ -47,6 +47,9 @@ class Pool:
         E^L and E^VL; a row of NaN is an item without one. Read through ``rows``.
     alpha : float
         α of Vision-Aware Variance.
+    cell_seed : int, optional
+        Seed of the coverage cells in place of a selector's own, so that cells stay as they are while other draws change
+        (Appendix D.1: they use no model responses, so no split of the models moves them).
     """
 
     benchmark: NDArray[np.object_]
@@ -59,6 +62,7 @@ class Pool:
     text: Embedding | None = None
     vision_text: Embedding | None = None
     alpha: float = ALPHA
+    cell_seed: int | None = None
     kept: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
     """What depends on the items alone, such as cells: shared by the pools that `take` makes."""
 

@@ -42,8 +42,10 @@ def drawn(
 ) -> NDArray[np.int32]:
     """Cell of each of a benchmark's items, -1 for none; kept with the pool.
 
-    The seed of the k-means comes from ``seed`` and the benchmark's name: no other benchmark changes these cells.
+    The seed of the k-means comes from the pool's ``cell_seed``, or else ``seed``, and the benchmark's name: no other
+    benchmark changes these cells.
     """
+    seed = seed if pool.cell_seed is None else pool.cell_seed
     key = ("cells", space, benchmark, count, seed)
     if key not in pool.kept:
         where = points(pool, space, benchmark, members)

@@ -15,6 +15,7 @@ from optotype.pipelines.kernels.cells import cells
 from optotype.pipelines.selectors.conformance import random_pool
 from optotype.pipelines.selectors.pool import Pool
 from optotype.pipelines.selectors.selector import Selection, get_selector
+from optotype.pipelines.selectors.spaces import drawn
 
 
 def _seed(*parts: str) -> int:
@@ -249,3 +250,16 @@ def test_cells_are_drawn_once_for_all_models(monkeypatch: pytest.MonkeyPatch) ->
     assert len(calls) == 2  # two benchmarks have a share
     _select(pool, seed=1)
     assert len(calls) == 4
+
+
+def test_the_pool_may_fix_the_cells_for_all_seeds() -> None:
+    free = random_pool(3)
+    fixed = replace(free, cell_seed=7, kept={})
+    members = np.flatnonzero(free.benchmark == "benchmark-0")
+
+    def groups(pool: Pool, seed: int) -> list[int]:
+        return drawn(pool, "vision_text", "benchmark-0", members, 12, seed).tolist()
+
+    assert groups(free, 8) != groups(free, 7)
+    for seed in (7, 8, 9):
+        assert groups(fixed, seed) == groups(free, 7)

@@ -1,0 +1,1 @@
+"""How well compressed benchmarks rank models that no selection has seen: splits, resamplings, tables."""

@@ -14,7 +14,7 @@ from optotype.schemas.errors import ConflictError, NotFoundError, UsageError, di
 from optotype.schemas.names import check_array_name, is_url_or_path
 from optotype.store.drafts import is_draft, recover_all
 
-__all__ = ["KINDS", "Kind", "Project", "holds_arrays"]
+__all__ = ["KINDS", "PANEL", "Kind", "Project", "holds_arrays"]
 
 Kind = Literal["features", "states", "neighbours", "embeddings", "scores"]
 KINDS: tuple[Kind, ...] = ("features", "states", "neighbours", "embeddings", "scores")
@@ -22,6 +22,7 @@ KINDS: tuple[Kind, ...] = ("features", "states", "neighbours", "embeddings", "sc
 _FORMAT_VERSION = 1
 _FOLDER = ".optotype"
 _DOCUMENT = "project.json"
+PANEL = "panel.json"  # lists the parts of a panel
 _COMMANDS: dict[str, str] = {
     "features": "optotype features import NAME FILE",
     "states": "optotype states import NAME FILE",
@@ -121,6 +122,11 @@ class Project:
         return self.root / "data" / "neighbours"
 
     @property
+    def scores(self) -> Path:
+        """Folder of the panels of scores."""
+        return self.root / "data" / "scores"
+
+    @property
     def staging(self) -> Path:
         """Folder of the parts of unfinished encodings."""
         return self.root / _FOLDER / "staging"
@@ -137,11 +143,15 @@ class Project:
     def index(self, kind: Kind) -> dict[str, list[Path]]:
         """Names of the arrays of one kind, each with the folders that hold it (more than one: a conflict).
 
-        A folder without ``zarr.json`` is a bundle, whose children are arrays.
+        A folder without ``zarr.json`` is a bundle, whose children are arrays; a panel of scores is a folder with
+        ``panel.json``, whose children are its parts.
         """
         found: dict[str, list[Path]] = {}
         for entry in _folders(self.folder(kind)):
-            arrays = [entry] if _is_array(entry) else [child for child in _folders(entry) if _is_array(child)]
+            if kind == "scores":
+                arrays = [entry] if (entry / PANEL).is_file() else []
+            else:
+                arrays = [entry] if _is_array(entry) else [child for child in _folders(entry) if _is_array(child)]
             for array in arrays:
                 found.setdefault(array.name, []).append(array)
         return dict(sorted(found.items()))

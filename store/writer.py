@@ -39,7 +39,7 @@ class ArrayWriter:
     target : Path
         Folder of the array; its last component is the array's name.
     kind : str
-        ``features``, ``states`` or ``neighbours``.
+        ``features``, ``states``, ``neighbours``, ``embeddings`` or ``scores``.
     attrs : mapping, optional
         Attributes of the group; JSON values without NaN, part of the digest.
     compressed : bool
@@ -53,7 +53,7 @@ class ArrayWriter:
         self._kind = kind
         self._attrs = _plain(attrs or {})
         self._compressed = compressed
-        self._rows: dict[str, int] = {}
+        self._files: dict[str, tuple[int, int]] = {}  # of each member: number, and the axis along which it is cut
         self._group: Any = None
 
     def __enter__(self) -> ArrayWriter:
@@ -87,32 +87,38 @@ class ArrayWriter:
         dtype: np.dtype[Any],
         blocks: Iterable[Any],
         attrs: Mapping[str, Any] | None = None,
+        *,
+        along: int = 0,
     ) -> None:
-        """Write a numeric array from blocks that follow each other along the first axis.
+        """Write a numeric array from blocks that follow each other along one axis, the only one that is cut.
 
         Parameters
         ----------
         name, dims, shape, dtype
             Of the whole array.
-        blocks : iterable of ndarray, shape (rows, *shape[1:])
-            Together exactly ``shape[0]`` rows; no more than a shard of them is held.
+        blocks : iterable of ndarray, shape (rows, the other axes in order)
+            The axis ``along`` comes first, so (items, models) for an array (models, items) along 1. Together exactly
+            ``shape[along]`` rows; no more than a shard of them is held.
+        along : int
+            The axis.
 
         Raises
         ------
         ValueError
             The blocks have more or fewer rows than ``shape`` says.
         """
-        row_bytes = max(1, int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize)
-        cut = plan(shape[0], row_bytes)
+        others = shape[:along] + shape[along + 1 :]
+        rows = shape[along]
+        cut = plan(rows, max(1, int(np.prod(others, dtype=np.int64)) * dtype.itemsize))
         bytes_codecs = [BytesCodec(endian="little" if dtype.itemsize > 1 else None)]
         packers = [ZstdCodec(level=_ZSTD_LEVEL)] if self._compressed else []
         array = self._group.create_array(
             name,
             shape=shape,
-            chunks=(cut.shard_rows, *shape[1:]),
+            chunks=(*shape[:along], cut.shard_rows, *shape[along + 1 :]),
             dtype=dtype,
             serializer=ShardingCodec(
-                chunk_shape=(cut.inner_rows, *shape[1:]),
+                chunk_shape=(*shape[:along], cut.inner_rows, *shape[along + 1 :]),
                 codecs=[*bytes_codecs, *packers, Crc32cCodec()],
                 index_codecs=[BytesCodec(), Crc32cCodec()],
                 index_location="start",
@@ -125,12 +131,12 @@ class ArrayWriter:
             config={"write_empty_chunks": True},
         )
         row = 0
-        for shard in regrouped(blocks, cut.shard_rows, shape, dtype):
-            array[row : row + len(shard)] = shard
+        for shard in regrouped(blocks, cut.shard_rows, (rows, *others), dtype):
+            array[(*(slice(None) for _ in range(along)), slice(row, row + len(shard)))] = np.moveaxis(shard, 0, along)
             row += len(shard)
-        if row != shape[0]:
-            raise ValueError(f"{name}: blocks hold {row} rows, {shape[0]} were announced")
-        self._rows[name] = cut.count(shape[0])
+        if row != rows:
+            raise ValueError(f"{name}: blocks hold {row} rows, {rows} were announced")
+        self._files[name] = (cut.count(rows), along)
 
     def add_strings(self, name: str, dims: tuple[str, ...], values: Sequence[str]) -> None:
         """Write strings as a variable-length array, not sharded."""
@@ -147,7 +153,7 @@ class ArrayWriter:
             config={"write_empty_chunks": True},
         )
         array[:] = np.array(values, dtype=object)
-        self._rows[name] = -(-len(values) // _IDS_CHUNK)
+        self._files[name] = (-(-len(values) // _IDS_CHUNK), 0)
 
     def commit(self, inputs: Mapping[str, Any] | Callable[[str], Mapping[str, Any]]) -> Manifest:
         """Verify what was written, add the manifest and take the target's place.
@@ -188,7 +194,7 @@ class ArrayWriter:
         Gathered (consolidated), so that any reader opens the group over HTTP, where nothing can be listed.
         """
         members = {}
-        for name in sorted(self._rows):
+        for name in sorted(self._files):
             path = folder / name / "zarr.json"
             members[name] = json.loads(path.read_bytes())
             path.write_bytes(_document(members[name]))
@@ -199,10 +205,10 @@ class ArrayWriter:
     def _check_files(self, present: set[str]) -> None:
         """Every chunk file must be there, and nothing else."""
         expected = {"zarr.json"}
-        for name, count in self._rows.items():
-            rank = len(self._group[name].shape)
+        for name, (count, along) in self._files.items():
+            after = len(self._group[name].shape) - 1 - along
             expected.add(f"{name}/zarr.json")
-            expected.update(f"{name}/c/{i}" + "/0" * (rank - 1) for i in range(count))
+            expected.update(f"{name}/c/" + "0/" * along + str(i) + "/0" * after for i in range(count))
         if present != expected:
             raise RuntimeError(f"wrote other files than planned: {sorted(present ^ expected)[:5]}")
 

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Python does, and a test compares the two
     from optotype.pipelines.encode.image_features import encode_images
+    from optotype.pipelines.encode.items import encode_items
     from optotype.pipelines.encode.text_states import encode_texts
     from optotype.pipelines.graphs import features_graph, states_graph
     from optotype.pipelines.operators.neighbours import feature_neighbours, state_neighbours
     from optotype.pipelines.ravel import RavelScore, score
+    from optotype.pipelines.selectors.pool import Pool
+    from optotype.pipelines.selectors.selector import Selection, Selector, get_selector
+    from optotype.registry.artifacts.index import Registry
+    from optotype.registry.artifacts.publish import publish
+    from optotype.registry.compressions import compress
+    from optotype.registry.evaluations import evaluate
+    from optotype.registry.frontiers import frontier
+    from optotype.registry.panels import export_panel, import_scores
+    from optotype.registry.probes import probe_panel
     from optotype.registry.rankings import rank
     from optotype.schemas.errors import (
         ConflictError,
@@ -28,12 +38,16 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Pytho
         Problem,
         UsageError,
     )
+    from optotype.schemas.references import Reference
     from optotype.store.dataset import read_images, read_texts
+    from optotype.store.embeddings import open_embeddings, write_embeddings
     from optotype.store.export import export_features, export_states
     from optotype.store.features import as_padded, open_features, select_images, write_features
     from optotype.store.importers import import_features, import_states
+    from optotype.store.importers.embeddings import import_embeddings
     from optotype.store.manifest import Manifest, read_manifest, verify
     from optotype.store.neighbours import open_neighbours, write_neighbours
+    from optotype.store.panels.dataset import open_panel
     from optotype.store.project import Project
     from optotype.store.states import open_states, write_states
 
@@ -50,23 +64,40 @@ __all__ = [
     "ModelError",
     "NotFoundError",
     "OptotypeError",
+    "Pool",
     "Problem",
     "Project",
     "RavelScore",
+    "Reference",
+    "Registry",
+    "Selection",
+    "Selector",
     "UsageError",
     "__version__",
     "as_padded",
+    "compress",
     "encode_images",
+    "encode_items",
     "encode_texts",
+    "evaluate",
     "export_features",
+    "export_panel",
     "export_states",
     "feature_neighbours",
     "features_graph",
+    "frontier",
+    "get_selector",
+    "import_embeddings",
     "import_features",
+    "import_scores",
     "import_states",
+    "open_embeddings",
     "open_features",
     "open_neighbours",
+    "open_panel",
     "open_states",
+    "probe_panel",
+    "publish",
     "rank",
     "read_images",
     "read_manifest",
@@ -76,6 +107,7 @@ __all__ = [
     "state_neighbours",
     "states_graph",
     "verify",
+    "write_embeddings",
     "write_features",
     "write_neighbours",
     "write_states",
@@ -95,22 +127,39 @@ _PUBLIC: dict[str, str] = {
     "ModelError": _ERRORS,
     "NotFoundError": _ERRORS,
     "OptotypeError": _ERRORS,
+    "Pool": "optotype.pipelines.selectors.pool",
     "Problem": _ERRORS,
     "Project": "optotype.store.project",
     "RavelScore": "optotype.pipelines.ravel",
+    "Reference": "optotype.schemas.references",
+    "Registry": "optotype.registry.artifacts.index",
+    "Selection": "optotype.pipelines.selectors.selector",
+    "Selector": "optotype.pipelines.selectors.selector",
     "UsageError": _ERRORS,
     "as_padded": "optotype.store.features",
+    "compress": "optotype.registry.compressions",
     "encode_images": "optotype.pipelines.encode.image_features",
+    "encode_items": "optotype.pipelines.encode.items",
     "encode_texts": "optotype.pipelines.encode.text_states",
+    "evaluate": "optotype.registry.evaluations",
     "export_features": "optotype.store.export",
+    "export_panel": "optotype.registry.panels",
     "export_states": "optotype.store.export",
     "feature_neighbours": "optotype.pipelines.operators.neighbours",
     "features_graph": "optotype.pipelines.graphs",
+    "frontier": "optotype.registry.frontiers",
+    "get_selector": "optotype.pipelines.selectors.selector",
+    "import_embeddings": "optotype.store.importers.embeddings",
     "import_features": "optotype.store.importers",
+    "import_scores": "optotype.registry.panels",
     "import_states": "optotype.store.importers",
+    "open_embeddings": "optotype.store.embeddings",
     "open_features": "optotype.store.features",
     "open_neighbours": "optotype.store.neighbours",
+    "open_panel": "optotype.store.panels.dataset",
     "open_states": "optotype.store.states",
+    "probe_panel": "optotype.registry.probes",
+    "publish": "optotype.registry.artifacts.publish",
     "rank": "optotype.registry.rankings",
     "read_images": "optotype.store.dataset",
     "read_manifest": "optotype.store.manifest",
@@ -120,6 +169,7 @@ _PUBLIC: dict[str, str] = {
     "state_neighbours": "optotype.pipelines.operators.neighbours",
     "states_graph": "optotype.pipelines.graphs",
     "verify": "optotype.store.manifest",
+    "write_embeddings": "optotype.store.embeddings",
     "write_features": "optotype.store.features",
     "write_neighbours": "optotype.store.neighbours",
     "write_states": "optotype.store.states",

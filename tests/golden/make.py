@@ -6,17 +6,26 @@ Run once when a format changes, into a new folder (`v2`); folders that are there
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
+from optotype.store.embeddings import write_embeddings
 from optotype.store.features import write_features
 from optotype.store.neighbours import write_neighbours
+from optotype.store.panels.importing import import_panel
 from optotype.store.states import write_states
 
 IDS = ("1f600", "a b", "ä", "猫")
 ROW_SIZE = (2, 1, 3, 1)
+
+
+SCORES = (  # two imports, two parts
+    "benchmark,item_id,model,score,modality,response\n猫,ä,m1,2.5,image,(A)\n猫,b,m1,,image,\nmmvp,1,m1,1,image,\n",
+    "benchmark,item_id,model,score,modality\n猫,ä,m2,10,image\nmmvp,1,m2,0,image\nmmvp,1,m1,1,blind\n",
+)
 
 
 def patches() -> np.ndarray:
@@ -49,6 +58,18 @@ def main(folder: Path) -> None:
         attrs={"kind": "features", "k": 2, "eps": 1e-4, "prenorm": "none"},
     )
     write_neighbours(folder / "neighbours" / "tiny", graph, inputs={"operation": "golden"})
+    write_embeddings(
+        folder / "embeddings" / "tiny",
+        benchmark=["mmvp", "mmvp", "猫"],
+        item=["1", "2", "ä"],
+        text=patches()[:3].astype(np.float32),
+        vision_text=np.vstack([patches()[3:5], [[np.nan] * 3]]).astype(np.float32),
+        inputs={"operation": "golden"},
+    )
+    with tempfile.TemporaryDirectory() as tables:
+        for number, text in enumerate(SCORES):
+            (Path(tables) / f"{number}.csv").write_text(text, encoding="utf-8")
+            import_panel(folder / "scores" / "tiny", [Path(tables) / f"{number}.csv"], scales={"猫": (0.0, 10.0)})
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from optotype.store.embeddings import open_embeddings
 from optotype.store.features import open_features
 from optotype.store.manifest import read_manifest, verify
 from optotype.store.neighbours import open_neighbours
+from optotype.store.panels import open_panel
 from optotype.store.states import open_states
 
 HERE = Path(__file__).parent
@@ -21,8 +23,10 @@ DIGESTS = {
         "features": "sha256:bd5bf6c359e0c3dd9a2249816271f98b3c0da1618a11f56f4a64751b221d0da2",
         "states": "sha256:e0e900ce8e086d334384d62efe135b0246bcf95d014f24908d767c7f46fa3f2f",
         "neighbours": "sha256:5ab798545f3832036e2a16f0b84fb9ce97fc95f9e9b6bd05bfc0b21e8ce0b5df",
+        "embeddings": "sha256:62314a754f2ee6fc6acdc1b41c3040f703a3d97bacdbc2a2ff8c4074c7c23a7a",
     },
 }
+PANELS = {"v1": "sha256:4b866c8c01bd584c63906148beac6916a745737cdf622d9ecf9f0a83aad5f569"}
 IDS = ["1f600", "a b", "ä", "猫"]
 ROWS = (np.arange(21).reshape(7, 3) - 10) / 4
 
@@ -54,7 +58,30 @@ def test_old_neighbours_open(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("kind", ["features", "states", "neighbours"])
+def test_old_embeddings_open(version: str) -> None:
+    opened = open_embeddings(HERE / version / "embeddings" / "tiny")
+    assert list(zip(opened["benchmark"].values, opened["item"].values, strict=True)) == [
+        ("mmvp", "1"),
+        ("mmvp", "2"),
+        ("猫", "ä"),
+    ]
+    np.testing.assert_array_equal(opened["text"].values, ROWS[:3])
+    np.testing.assert_array_equal(opened["vision_text"].values, [*ROWS[3:5].tolist(), [np.nan] * 3])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_old_panels_open(version: str) -> None:
+    opened = open_panel(HERE / version / "scores" / "tiny")
+    assert opened.attrs["digest"] == PANELS[version]
+    assert list(opened["benchmark"].values) == ["猫", "mmvp"]
+    assert list(opened["scale_max"].values) == [10, 1]
+    np.testing.assert_array_equal(opened["score"].values, [[2.5, 1], [10, 0]])
+    np.testing.assert_array_equal(opened["blind"].values, [[np.nan, 1]])
+    assert opened["response"].values.astype(bool).tolist() == [[True, False], [False, False]]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", ["features", "states", "neighbours", "embeddings"])
 def test_golden_bytes_are_as_they_were(version: str, kind: str) -> None:
     folder = HERE / version / kind / "tiny"
     assert verify(folder) == []
@@ -65,3 +92,4 @@ def test_current_version_writes_the_newest_golden_bytes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, HERE / "make.py", tmp_path], check=True)
     written = {kind: read_manifest(tmp_path / kind / "tiny").digest for kind in DIGESTS[VERSIONS[-1]]}
     assert written == DIGESTS[VERSIONS[-1]]
+    assert open_panel(tmp_path / "scores" / "tiny").attrs["digest"] == PANELS[VERSIONS[-1]]

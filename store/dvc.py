@@ -1,18 +1,21 @@
-"""The one module that knows DVC: projects, tracked folders, what the cache holds, and locks that killed runs left."""
+"""The one module that knows DVC: projects, tracked folders, what cache and remote hold, and locks of killed runs."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 from configparser import ConfigParser
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import IO, Any
 
-from optotype.schemas.errors import ExternalError, FormatError
+from optotype.schemas.errors import ExternalError, FormatError, MissingPackageError, NotFoundError
 from optotype.store.drafts import draft_file
 
 __all__ = [
@@ -20,6 +23,8 @@ __all__ = [
     "add_apart",
     "cache_folder",
     "cached_folder",
+    "fetch",
+    "folder_listing",
     "in_stage",
     "init",
     "is_dvc_project",
@@ -160,13 +165,98 @@ def cached_folder(pointer: Path, cache: Path) -> CachedFolder | None:
     md5 = read_pointer(pointer)
     listing = _object(cache, md5)
     try:
-        entries = json.loads(listing.read_bytes())
-        files = {str(entry["relpath"]): _object(cache, str(entry["md5"])) for entry in entries}
+        text = listing.read_bytes()
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{listing}: not DVC's list of a folder's files ({error})") from error
+    files = {relative: _object(cache, each) for relative, each in folder_listing(text, str(listing)).items()}
     return CachedFolder(listing, files)
+
+
+def folder_listing(text: bytes, where: str) -> dict[str, str]:
+    """Relative path -> MD5, out of DVC's list of a folder's files (an object whose name ends in ``.dir``).
+
+    Raises
+    ------
+    FormatError
+        Not such a list.
+    """
+    try:
+        files = {str(entry["relpath"]): str(entry["md5"]) for entry in json.loads(text)}
+        for md5 in files.values():
+            _check_md5(md5)
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{where}: not DVC's list of a folder's files ({error})") from error
+    return files
+
+
+def fetch(dvc_folder: Path, md5: str, file: IO[bytes]) -> None:
+    """Copy one object of a project's default remote into a file. Its bytes are not checked; whoever asks for them does.
+
+    Settings of the user (``dvc config --global``) and of ``config.local`` count, as they do for ``dvc pull``.
+
+    Parameters
+    ----------
+    dvc_folder : Path
+        The project's ``.dvc``, or a folder with a copy of its ``config``.
+    md5 : str
+        32 hex digits, and ``.dir`` for the list of a folder's files.
+    file : binary file
+        Open for writing.
+
+    Raises
+    ------
+    NotFoundError
+        The project has no default remote, or the remote has no such object.
+    MissingPackageError
+        The remote needs a package of DVC that is not installed.
+    ExternalError
+        The remote cannot be reached, or is not one that is addressed by content.
+    """
+    fs, base = _remote(str(dvc_folder))
+    try:
+        path = "/".join([base.rstrip("/"), *_object(Path(), md5).parts])
+        with fs.open(path, "rb") as remote:
+            shutil.copyfileobj(remote, file, 1 << 20)
+    except FileNotFoundError as error:
+        raise NotFoundError(
+            f"the DVC remote at {base} has no object {md5}", hint="The publisher has to send it: dvc push"
+        ) from error
+    except Exception as error:  # whatever the client of this kind of storage raises
+        raise ExternalError(f"the DVC remote at {base} cannot be read ({type(error).__name__}: {error})") from error
+
+
+@lru_cache(maxsize=16)
+def _remote(dvc_folder: str) -> tuple[Any, str]:
+    """File system and path of the default remote."""
+    from dvc.config import Config, ConfigError
+    from dvc.config_schema import RelPath
+    from dvc.fs import get_cloud_fs
+    from dvc_objects.fs.errors import RemoteMissingDepsError
+
+    try:
+        config = Config(dvc_folder)
+        name = config["core"].get("remote")
+        if not name:
+            raise NotFoundError(
+                "the publisher's project has no default DVC remote, so payloads that git does not hold cannot be "
+                "fetched",
+                hint="Pin from a folder with the payload instead of a URL; or let the publisher run: "
+                "dvc remote add --default NAME URL && dvc push",
+            )
+        settings = config["remote"][name]
+        if isinstance(settings.get("url"), RelPath) and not (Path(dvc_folder).name == ".dvc"):
+            raise ExternalError(
+                f"the DVC remote {name!r} of the publisher is a path relative to the publisher's own folder",
+                hint="Pin from that folder instead of a URL, or let the publisher give the remote an absolute place.",
+            )
+        if settings.get("worktree") or settings.get("version_aware"):
+            raise ExternalError(f"the DVC remote {name!r} is not addressed by content (worktree or version_aware)")
+        kind, options, path = get_cloud_fs(config, name=name)
+        return kind(**options), str(path)
+    except RemoteMissingDepsError as error:
+        raise MissingPackageError(" ".join(str(error).split())) from error
+    except (ConfigError, KeyError) as error:
+        raise ExternalError(f"{dvc_folder}/config: DVC cannot read it ({error})") from error
 
 
 def read_pointer(pointer: Path) -> str:
@@ -190,9 +280,13 @@ def read_pointer(pointer: Path) -> str:
 
 
 def _object(cache: Path, md5: str) -> Path:
+    _check_md5(md5)
+    return cache / "files" / "md5" / md5[:2] / md5[2:]
+
+
+def _check_md5(md5: str) -> None:
     if _MD5.fullmatch(md5) is None:
         raise ValueError(f"{md5!r} is not an MD5 hash")
-    return cache / "files" / "md5" / md5[:2] / md5[2:]
 
 
 def release(root: Path) -> list[int]:

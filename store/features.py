@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from optotype.schemas.errors import UsageError
+from optotype.store.location import Location
 from optotype.store.manifest import Manifest
 from optotype.store.reading import StoredGroup
 from optotype.store.rows import FEATURES, Inputs, write_rows
@@ -65,13 +66,13 @@ def write_features(
     )
 
 
-def open_features(source: str | Path, *, storage_options: Mapping[str, Any] | None = None) -> xr.Dataset:
+def open_features(source: str | Path | Location, *, storage_options: Mapping[str, Any] | None = None) -> xr.Dataset:
     """Open patch features lazily.
 
     Parameters
     ----------
-    source : str or Path
-        Folder or fsspec URL.
+    source : str, Path or Location
+        Folder or fsspec URL, or a location whose files are fetched when they are read.
     storage_options : mapping, optional
         For fsspec.
 

@@ -1,4 +1,4 @@
-"""A location: a local folder or an fsspec URL that holds an array."""
+"""A location: a local folder, an fsspec URL, or files that are fetched when they are read; it holds an array."""
 
 from __future__ import annotations
 
@@ -6,36 +6,56 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from optotype.schemas.errors import ExternalError, MissingPackageError, UsageError
 from optotype.store.drafts import recover
 
-__all__ = ["Location"]
+__all__ = ["Files", "Location"]
+
+
+class Files(Protocol):
+    """The files of an array, each brought to this machine and checked when it is first asked for."""
+
+    def path(self, relative: str) -> Path:
+        """Where the whole file lies on this machine now.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such file.
+        OptotypeError
+            It cannot be fetched, or has other bytes than it should.
+        """
 
 
 @dataclass(frozen=True)
 class Location:
-    """A folder on this machine or behind a URL.
+    """A folder on this machine, behind a URL, or whose files are fetched one by one.
 
     Attributes
     ----------
     text : str
-        Absolute path or URL, for messages.
+        Absolute path, URL or reference, for messages.
     local : Path or None
         The folder, if it is on this machine.
     storage_options : mapping
         For fsspec.
+    files : Files or None
+        Who fetches the files; then ``local`` is None and there is no URL.
     """
 
     text: str
     local: Path | None
     storage_options: Mapping[str, Any] = field(default_factory=dict)
+    files: Files | None = None
 
     @classmethod
-    def of(cls, source: str | Path, storage_options: Mapping[str, Any] | None = None) -> Location:
-        """Parse a path or URL; an array whose replacement was cut short is restored."""
+    def of(cls, source: str | Path | Location, storage_options: Mapping[str, Any] | None = None) -> Location:
+        """Parse a path or URL; an array whose replacement was cut short is restored. A location stays as it is."""
+        if isinstance(source, Location):
+            return source
         text = os.fspath(source)
         if isinstance(source, str) and ("://" in source or "::" in source):
             parts = urlsplit(text)
@@ -51,8 +71,10 @@ class Location:
 
     @property
     def name(self) -> str:
-        """Last component of the path."""
-        return self.text.rstrip("/").rsplit("/", 1)[-1]
+        """Last component of the path; of a published payload, ``artifacts/KIND/NAME/VERSION/payload``, the name."""
+        parts = self.text.rstrip("/").split("/")
+        published = len(parts) > 4 and parts[-1] == "payload" and parts[-5] == "artifacts"
+        return parts[-3] if published else parts[-1]
 
     def read(self, relative: str) -> bytes:
         """Bytes of one file.
@@ -64,6 +86,8 @@ class Location:
         ExternalError
             The network or the remote failed.
         """
+        if self.files is not None:
+            return self.files.path(relative).read_bytes()
         if self.local is not None:
             path = self.local / relative
             if not path.is_file():

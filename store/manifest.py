@@ -146,7 +146,7 @@ def hash_folder(folder: Path, *, flush: bool = False) -> list[FileEntry]:
         return list(pool.map(entry, paths))
 
 
-def read_manifest(path_or_url: str | Path, *, storage_options: Mapping[str, Any] | None = None) -> Manifest:
+def read_manifest(path_or_url: str | Path | Location, *, storage_options: Mapping[str, Any] | None = None) -> Manifest:
     """The manifest of the array at a path or fsspec URL.
 
     Raises

@@ -11,6 +11,7 @@ import xarray as xr
 
 from optotype.schemas.errors import InvalidDataError, Problem
 from optotype.store.checks import check_ids
+from optotype.store.location import Location
 from optotype.store.manifest import Manifest
 from optotype.store.reading import StoredGroup
 from optotype.store.rows import Inputs
@@ -59,7 +60,7 @@ def write_neighbours(target: Path, ds: xr.Dataset, *, inputs: Inputs) -> Manifes
         return writer.commit(inputs)
 
 
-def open_neighbours(source: str | Path, *, storage_options: Mapping[str, Any] | None = None) -> xr.Dataset:
+def open_neighbours(source: str | Path | Location, *, storage_options: Mapping[str, Any] | None = None) -> xr.Dataset:
     """Open a neighbour graph; it is small, and read at once.
 
     Returns

@@ -6,6 +6,7 @@ would read it as fill values), and an array that was replaced while it was open 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,16 +15,46 @@ from typing import Any
 import numpy as np
 import zarr
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
-from zarr.storage import FsspecStore, LocalStore, WrapperStore
+from zarr.core.buffer import default_buffer_prototype
+from zarr.storage import FsspecStore, LocalStore, MemoryStore, WrapperStore
 
 from optotype.schemas.errors import ConflictError, ExternalError, FormatError, IntegrityError
-from optotype.store.location import Location
+from optotype.store.location import Files, Location
 from optotype.store.manifest import MANIFEST, FileEntry, Manifest, read_manifest
 
 __all__ = ["BFLOAT16", "ManifestStore", "StoredArray", "StoredGroup"]
 
 BFLOAT16 = "bfloat16"
 DTYPE_ATTRIBUTE = "dtype"  # of an array whose bits are stored in another dtype
+
+
+class FetchedStore(MemoryStore):
+    """A read-only Zarr store whose files are fetched whole, and checked, when a read first touches them."""
+
+    def __init__(self, files: Files) -> None:
+        super().__init__(read_only=True)
+        self._files = files
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FetchedStore) and self._files == other._files
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
+        """Bytes of a file or of a range of it; None for a file that is not there."""
+        try:
+            path = self._files.path(key)
+        except FileNotFoundError:
+            return None
+        with path.open("rb") as file:
+            start, stop = _span(byte_range, path.stat().st_size)
+            file.seek(start)
+            data = file.read(stop - start)
+        return (prototype or default_buffer_prototype()).buffer.from_bytes(data)
+
+    async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+        """As `get_sync`, beside whatever else is going on."""
+        return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
 
 
 class ManifestStore(WrapperStore[Any]):
@@ -158,13 +189,17 @@ class StoredGroup:
         Attributes of the group.
     """
 
-    def __init__(self, source: str | Path, kind: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, source: str | Path | Location, kind: str, storage_options: Mapping[str, Any] | None = None
+    ) -> None:
         self.location = Location.of(source, storage_options)
         self.manifest = read_manifest(source, storage_options=storage_options)
         if self.manifest.kind != kind:
             raise FormatError(f"{self.location}: holds {self.manifest.kind}, {kind} were asked for")
         self._guard = Guard(self.location, self.manifest.digest)
-        if self.location.local is not None:
+        if self.location.files is not None:
+            inner: Any = FetchedStore(self.location.files)
+        elif self.location.local is not None:
             for entry in self.manifest.files:
                 path = self.location.local / entry.path
                 if not path.is_file() or path.stat().st_size != entry.size:
@@ -172,7 +207,7 @@ class StoredGroup:
                         f"{path}: missing or of another size than the manifest says",
                         hint="Fetch the array again (dvc checkout or dvc pull), or make it anew.",
                     )
-            inner: Any = LocalStore(self.location.local, read_only=True)
+            inner = LocalStore(self.location.local, read_only=True)
         else:
             fs, root = self.location.filesystem(asynchronous=True)
             inner = FsspecStore(_as_async(fs), path=root, read_only=True)

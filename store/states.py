@@ -8,6 +8,7 @@ from typing import Any
 
 import xarray as xr
 
+from optotype.store.location import Location
 from optotype.store.manifest import Manifest
 from optotype.store.reading import StoredGroup
 from optotype.store.rows import STATES, Inputs, write_rows
@@ -47,7 +48,7 @@ def write_states(
     return write_rows(STATES, target, ids=ids, row_size=None, blocks=blocks, dtype=dtype, inputs=inputs, attrs=attrs)
 
 
-def open_states(source: str | Path, *, storage_options: Mapping[str, Any] | None = None) -> xr.Dataset:
+def open_states(source: str | Path | Location, *, storage_options: Mapping[str, Any] | None = None) -> xr.Dataset:
     """Open text states lazily.
 
     Returns

@@ -20,9 +20,11 @@ __all__ = [
     "git",
     "head",
     "ignored",
+    "is_bare",
     "is_repository",
     "make_tag",
     "read_file",
+    "refresh",
     "tag_name",
     "tags",
 ]
@@ -56,6 +58,16 @@ def is_repository(folder: Path) -> bool:
     """Whether ``folder`` lies in the working tree of a git repository; False where git is not installed."""
     try:
         return git(folder, "rev-parse", "--is-inside-work-tree", check=False).strip() == b"true"
+    except ExternalError:
+        return False
+
+
+def is_bare(folder: Path) -> bool:
+    """Whether ``folder`` itself is a bare repository; False where git is not installed."""
+    if not (folder / "HEAD").is_file() or not (folder / "objects").is_dir():
+        return False
+    try:
+        return git(folder, "rev-parse", "--is-bare-repository", check=False).strip() == b"true"
     except ExternalError:
         return False
 
@@ -154,6 +166,31 @@ def clone(url: str, target: Path) -> None:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     git(target.parent, "clone", "--quiet", "--bare", "--", url, str(target))
+
+
+def refresh(bare: Path, url: str) -> None:
+    """Make a bare clone equal to its origin once more: branches, tags (moved and removed ones too), and HEAD.
+
+    Raises
+    ------
+    ExternalError
+        The origin cannot be reached.
+    """
+    found = git(bare, "ls-remote", "--symref", "--", url, "HEAD").decode(errors="replace")
+    git(
+        bare,
+        "fetch",
+        "--quiet",
+        "--force",
+        "--prune",
+        "--",
+        url,
+        "+refs/heads/*:refs/heads/*",
+        "+refs/tags/*:refs/tags/*",
+    )
+    for line in found.splitlines():
+        if line.startswith("ref: refs/heads/"):
+            git(bare, "symbolic-ref", "HEAD", line.split()[1])
 
 
 def tag_name(kind: str, name: str, version: str) -> str:

@@ -205,7 +205,7 @@ class Registry:
                     f"{found}/{ref.name}: which version? {_listed(known, status)}",
                     hint=f"Say {found}/{ref.name}@{latest(known, status.yanked) or known[-1]}, or @latest.",
                 )
-            selector = Exact(pinned)
+            selector, yanked = Exact(pinned), True  # who pinned it keeps it
         if isinstance(selector, Digest):
             return self._by_digest(found, ref, selector, known, status)
         version = _chosen(selector, known, status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,13 +20,13 @@ from optotype.registry.cli.output import (
     note,
     short_digest,
 )
-from optotype.registry.cli.project import needed_project
-from optotype.schemas.errors import IntegrityError
+from optotype.registry.cli.project import named_project, needed_project
+from optotype.schemas.errors import IntegrityError, NotFoundError
 
 if TYPE_CHECKING:
     from optotype.registry.artifacts.index import Registry
 
-__all__ = ["diff", "list_", "show", "verify"]
+__all__ = ["diff", "diff_lines", "list_", "show", "verify"]
 
 _SHOWN = 20
 
@@ -68,7 +69,7 @@ def show(ctx: click.Context, reference: str, lineage: bool, as_json: bool) -> No
     """Show all that is known of one published version.
 
     REF is [KIND/]NAME@VERSION; instead of a version a range (^1.2), an alias (latest, stable) or a digest
-    (sha256:0f3c...) may stand.
+    (sha256:0f3c...) may stand. Without any it is the version that optotype.lock pins.
     """
     from optotype.registry.artifacts.listing import show_version
 
@@ -104,7 +105,7 @@ def diff(ctx: click.Context, before: str, after: str, as_json: bool) -> None:
     if as_json:
         emit_json(found)
     else:
-        emit("\n".join(_diff_lines(found)))
+        emit("\n".join(diff_lines(found)))
         for line in found["notes"]:
             note(line)
 
@@ -145,9 +146,18 @@ def verify(ctx: click.Context, reference: str | None, everything: bool, as_json:
 
 
 def _registry(ctx: click.Context) -> Registry:
-    from optotype.registry.artifacts.index import Registry
+    """The project's own versions, with its lock; where there is no project, what was pulled by a lock."""
+    from optotype.registry.pins.registry import open_registry
 
-    return Registry(needed_project(ctx).root)
+    try:
+        project: Path | None = needed_project(ctx).root
+    except NotFoundError as error:
+        named = named_project(ctx)
+        try:
+            return open_registry(None, named)
+        except NotFoundError:
+            raise error from None
+    return open_registry(project)
 
 
 def _state(row: Mapping[str, Any]) -> str:
@@ -179,7 +189,8 @@ def _tree(nodes: Sequence[Mapping[str, Any]], depth: int = 1) -> list[str]:
     return lines
 
 
-def _diff_lines(found: Mapping[str, Any]) -> list[str]:
+def diff_lines(found: Mapping[str, Any]) -> list[str]:
+    """The result of a comparison in lines to print, the first twenty of each."""
     lines = [f"{found['from']} -> {found['to']}"]
     if found["same"]:
         lines.append("the payloads are the same, byte for byte")

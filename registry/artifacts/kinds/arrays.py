@@ -1,4 +1,4 @@
-"""Features and states: one array as ``optotype encode`` and ``import`` write it, or a bundle of layers."""
+"""Features and states: one array as ``optotype encode`` and ``import`` write it, or a bundle of layers with graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Arrays:
 
     def problems(self, payload: Path) -> list[Problem]:
         from optotype.store.listing import show
-        from optotype.store.manifest import verify
+        from optotype.store.manifest import read_manifest, verify
 
         arrays = _arrays(payload)
         if not arrays:
@@ -35,11 +35,22 @@ class _Arrays:
                 show(self._kind, folder)
             except OptotypeError as error:
                 problems.append(Problem(name or ".", "array", error.message.replace(f"{folder.absolute()}/", name)))
-        known = {f"{name}{path}" for name, folder in arrays.items() for path in _listed(folder)}
+        graphs = _graphs(payload)
+        digests = {digest for folder in arrays.values() for digest in _digest(folder)}
+        for name, folder in graphs.items():
+            try:
+                problems += [Problem(f"{name}{p.where}", p.kind, p.message) for p in verify(folder)]
+                manifest = read_manifest(folder)
+                if manifest.kind != "neighbours" or manifest.inputs.get("array") not in digests:
+                    problems.append(Problem(name, "graph", f"not a neighbour graph of the {self._kind} beside it"))
+            except OptotypeError as error:
+                problems.append(Problem(name, "graph", error.message.replace(f"{folder.absolute()}/", name)))
+        members = {**arrays, **graphs}
+        known = {f"{name}{path}" for name, folder in members.items() for path in _listed(folder)}
         problems += [
             Problem(path.relative_to(payload).as_posix(), "extra-file", "belongs to no array")
             for path in sorted(payload.rglob("*"))
-            if path.is_file() and path.relative_to(payload).as_posix() not in known and len(arrays) > 1
+            if path.is_file() and path.relative_to(payload).as_posix() not in known and len(members) > 1
         ]
         return problems
 
@@ -60,6 +71,9 @@ class _Arrays:
             "arrays": {name or "": row["digest"] for name, row in shown.items()},
             "content_digests": sorted(row["digest"] for row in shown.values()),
         }
+        graphs = [name.split("/")[1] for name in _graphs(payload)]
+        if graphs:
+            facts["neighbours"] = graphs
         if first["tokens"] is not None:
             facts["tokens"] = first["tokens"]
         parameters = {key: value for key, value in first["inputs"].items() if key not in _NOT_PARAMETERS}
@@ -95,6 +109,24 @@ def _arrays(payload: Path) -> dict[str, Path]:
         return {"": payload}
     folders = sorted(path.parent for path in payload.glob("*/zarr.json"))
     return {f"{folder.name}/": folder for folder in folders}
+
+
+def _graphs(payload: Path) -> dict[str, Path]:
+    """Prefix of the paths of a neighbour graph -> its folder, ``neighbours/<array>.<prenorm>/`` beside the arrays.
+
+    As ``optotype neighbours build`` writes them: who has the graph need not compute it from the array.
+    """
+    folders = sorted(path.parent for path in payload.glob("neighbours/*/zarr.json"))
+    return {} if (payload / "zarr.json").is_file() else {f"neighbours/{folder.name}/": folder for folder in folders}
+
+
+def _digest(folder: Path) -> list[str]:
+    from optotype.store.manifest import read_manifest
+
+    try:
+        return [read_manifest(folder).digest]
+    except OptotypeError:
+        return []
 
 
 def _listed(folder: Path) -> list[str]:

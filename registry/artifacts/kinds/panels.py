@@ -75,7 +75,7 @@ def read_panel(folder: Path) -> dict[str, Any]:
     NotFoundError, FormatError, IntegrityError
         There is none, it cannot be read, or it was changed.
     """
-    from optotype.store.panel_parts import read_document
+    from optotype.store.panels.parts import read_document
 
     return read_document(folder)
 

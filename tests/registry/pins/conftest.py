@@ -1,0 +1,121 @@
+"""A publisher's repository and somebody else's folder, with settings and caches of the tests alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from payloads import make_suite
+
+from optotype.registry.artifacts.publish import Published, publish
+from optotype.store.project import Project
+
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _settings_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Neither DVC nor git reads the user's settings, and nobody is told anything."""
+    base = tmp_path_factory.mktemp("settings")
+    settings = {
+        "DVC_NO_ANALYTICS": "1",
+        "DVC_SITE_CACHE_DIR": str(base / "site"),
+        "DVC_GLOBAL_CONFIG_DIR": str(base / "global"),
+        "DVC_SYSTEM_CONFIG_DIR": str(base / "system"),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **{f"GIT_{who}_{what}": "test@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        for name in ("DVC_STAGE", "DVC_ROOT"):
+            patch.delenv(name, raising=False)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's cache."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("OPTOTYPE_CACHE", str(folder))
+    return folder
+
+
+def run(folder: Path, *command: str) -> str:
+    """Run a command in a folder; what it printed."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture
+def shell() -> Run:
+    """``shell(folder, *command)``."""
+    return run
+
+
+class Publisher:
+    """A repository in which suites are published."""
+
+    def __init__(self, root: Path, scratch: Path) -> None:
+        self.root = root
+        self.scratch = scratch
+        self.url = root.as_uri()
+
+    def suite(self, version: str, *items: str, tag: bool = False, name: str = "prime") -> Published:
+        """Publish a suite and commit it."""
+        source = make_suite(self.scratch / f"{name}-{version}", dict.fromkeys(items or ("a/1", "a/2"), 1.0))
+        done = publish("suite", f"{name}@{version}", source, root=self.root)
+        self.commit()
+        if tag:
+            assert publish("suite", f"{name}@{version}", source, root=self.root, tag=True).tag
+        return done
+
+    def commit(self) -> str:
+        """Commit everything; the commit."""
+        run(self.root, "git", "add", ".")
+        run(self.root, "git", "commit", "--quiet", "--allow-empty", "-m", "publish")
+        return run(self.root, "git", "rev-parse", "HEAD").strip()
+
+    def payload(self, version: str, name: str = "prime") -> Path:
+        """Folder of a suite's payload."""
+        return self.root / "artifacts" / "suite" / name / version / "payload"
+
+
+@pytest.fixture
+def publisher(tmp_path: Path) -> Publisher:
+    """Under git, without DVC."""
+    root = (tmp_path / "publisher").resolve()
+    (root / ".optotype").mkdir(parents=True)
+    (root / ".optotype" / "project.json").write_text('{"format_version": 1}\n', encoding="utf-8")
+    run(root, "git", "init", "--quiet", "--initial-branch=main", ".")
+    return Publisher(root, tmp_path / "made")
+
+
+@pytest.fixture
+def with_dvc(tmp_path: Path) -> Publisher:
+    """Under git and DVC, with a default remote."""
+    root = (tmp_path / "publisher").resolve()
+    root.mkdir()
+    run(root, "git", "init", "--quiet", "--initial-branch=main", ".")
+    Project.init(root)
+    config = root / ".dvc" / "config"
+    text = config.read_text().replace("[core]\n", "[core]\nremote = store\n")
+    config.write_text(f"{text}\n['remote \"store\"']\nurl = {tmp_path / 'remote'}\n")
+    found = Publisher(root, tmp_path / "made")
+    found.commit()
+    return found
+
+
+@pytest.fixture
+def downstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Another git repository, the working directory; no project."""
+    folder = (tmp_path / "downstream").resolve()
+    folder.mkdir()
+    run(folder, "git", "init", "--quiet", "--initial-branch=main", ".")
+    monkeypatch.chdir(folder)
+    return folder

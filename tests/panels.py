@@ -1,13 +1,14 @@
-"""Small random panels, as `open_panel` would give them."""
+"""Small random panels: as `open_panel` would give them, and as the tables that are imported."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
-__all__ = ["make_panel"]
+__all__ = ["make_panel", "write_panel_files"]
 
 
 def make_panel(
@@ -81,3 +82,25 @@ def make_panel(
     for name in list(panel.data_vars):
         panel[name] = panel[name].chunk({"item": chunk})  # the labels stay in memory, as in a stored panel
     return panel
+
+
+def write_panel_files(folder: Path, *, models: int = 24, items: int = 24, seed: int = 0) -> None:
+    """``scores.csv``, ``items.csv``, ``models.csv`` of four benchmarks in two categories; ``clip-items.npz``."""
+    random = np.random.default_rng(seed)
+    benchmarks = {"mmvp": "Seeing", "blink": "Seeing", "mmmu": "Knowing", "mathvista": "Knowing"}
+    names = [f"model-{number:02d}" for number in range(models)]
+    ability = np.linspace(-1.5, 1.5, models)
+    rows, labels = ["benchmark,item_id,model,score"], ["benchmark,item_id,category,question"]
+    for benchmark, category in benchmarks.items():
+        for item, difficulty in enumerate(random.normal(size=items)):
+            labels.append(f"{benchmark},{item:03d},{category},question {item}")
+            right = random.random(models) < 1 / (1 + np.exp(difficulty - 2 * ability))
+            rows += [f"{benchmark},{item:03d},{name},{int(hit)}" for name, hit in zip(names, right, strict=True)]
+    table = ["model,family,release_date", *(f"{n},family-{i % 4},2024-{1 + i // 2:02d}" for i, n in enumerate(names))]
+    (folder / "scores.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "items.csv").write_text("\n".join(labels) + "\n", encoding="utf-8")
+    (folder / "models.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
+    keys = [line.split(",")[:2] for line in labels[1:]]
+    vectors = {kind: random.normal(size=(len(keys), 8)).astype(np.float32) for kind in ("text", "vision_text")}
+    benchmark, item = np.array(keys).T
+    np.savez(folder / "clip-items.npz", benchmark=benchmark, item_id=item, **vectors)

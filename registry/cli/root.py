@@ -9,7 +9,27 @@ from pathlib import Path
 import click
 
 import optotype
-from optotype.registry.cli import emoji, encode, features, init, neighbours, rank, report, states, unlock
+from optotype.registry.cli import (
+    compress,
+    embeddings,
+    emoji,
+    encode,
+    evaluate,
+    features,
+    frontier,
+    init,
+    neighbours,
+    pin,
+    publish,
+    published,
+    pull,
+    rank,
+    report,
+    scores,
+    states,
+    unlock,
+    update,
+)
 from optotype.registry.cli.commands import Root
 
 __all__ = ["cli"]
@@ -23,6 +43,8 @@ __all__ = ["cli"]
         "optotype features import siglip siglip.npz",
         "optotype states import qwen3 qwen3.npz",
         "optotype rank --features siglip --states qwen3",
+        "optotype scores import panel scores.csv --items items.csv",
+        "optotype compress panel --out suite",
         "optotype -C project features list --json",
     ],
 )
@@ -35,7 +57,7 @@ __all__ = ["cli"]
 )
 @click.version_option(optotype.__version__, prog_name="optotype", message="%(prog)s %(version)s")
 def cli(project: Path | None) -> None:
-    """Keep the features of vision encoders and language models; rank encoders by them.
+    """Keep what vision-language evaluation is made of; rank encoders by it, compress benchmarks with it.
 
     Files named on the command line are found from the working directory, with -C too.
     """
@@ -49,6 +71,21 @@ cli.add_command(states.states)
 cli.add_command(encode.encode)
 cli.add_command(neighbours.neighbours)
 cli.add_command(rank.rank)
+cli.add_command(scores.scores)
+cli.add_command(embeddings.embeddings)
+cli.add_command(compress.compress)
+cli.add_command(frontier.frontier)
+cli.add_command(evaluate.evaluate)
+cli.add_command(publish.publish)
+cli.add_command(published.list_)
+cli.add_command(published.show)
+cli.add_command(published.diff)
+cli.add_command(published.verify)
+cli.add_command(publish.yank)
+cli.add_command(publish.alias)
+cli.add_command(pin.pin)
+cli.add_command(pull.pull)
+cli.add_command(update.update)
 cli.add_command(report.report)
 cli.add_command(emoji.emoji)
 cli.add_command(unlock.unlock)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Pytho
     from optotype.registry.evaluations import evaluate
     from optotype.registry.frontiers import frontier
     from optotype.registry.panels import export_panel, import_scores
+    from optotype.registry.pins.load import Loaded, Suite, load, load_suite, open_pinned
+    from optotype.registry.pins.pin import pin
+    from optotype.registry.pins.pull import pull
     from optotype.registry.probes import probe_panel
     from optotype.registry.rankings import rank
     from optotype.schemas.errors import (
@@ -59,6 +62,7 @@ __all__ = [
     "FormatError",
     "IntegrityError",
     "InvalidDataError",
+    "Loaded",
     "Manifest",
     "MissingPackageError",
     "ModelError",
@@ -72,6 +76,7 @@ __all__ = [
     "Registry",
     "Selection",
     "Selector",
+    "Suite",
     "UsageError",
     "__version__",
     "as_padded",
@@ -91,13 +96,18 @@ __all__ = [
     "import_features",
     "import_scores",
     "import_states",
+    "load",
+    "load_suite",
     "open_embeddings",
     "open_features",
     "open_neighbours",
     "open_panel",
+    "open_pinned",
     "open_states",
+    "pin",
     "probe_panel",
     "publish",
+    "pull",
     "rank",
     "read_images",
     "read_manifest",
@@ -122,6 +132,7 @@ _PUBLIC: dict[str, str] = {
     "FormatError": _ERRORS,
     "IntegrityError": _ERRORS,
     "InvalidDataError": _ERRORS,
+    "Loaded": "optotype.registry.pins.load",
     "Manifest": "optotype.store.manifest",
     "MissingPackageError": _ERRORS,
     "ModelError": _ERRORS,
@@ -135,6 +146,7 @@ _PUBLIC: dict[str, str] = {
     "Registry": "optotype.registry.artifacts.index",
     "Selection": "optotype.pipelines.selectors.selector",
     "Selector": "optotype.pipelines.selectors.selector",
+    "Suite": "optotype.registry.pins.load",
     "UsageError": _ERRORS,
     "as_padded": "optotype.store.features",
     "compress": "optotype.registry.compressions",
@@ -153,13 +165,18 @@ _PUBLIC: dict[str, str] = {
     "import_features": "optotype.store.importers",
     "import_scores": "optotype.registry.panels",
     "import_states": "optotype.store.importers",
+    "load": "optotype.registry.pins.load",
+    "load_suite": "optotype.registry.pins.load",
     "open_embeddings": "optotype.store.embeddings",
     "open_features": "optotype.store.features",
     "open_neighbours": "optotype.store.neighbours",
     "open_panel": "optotype.store.panels.dataset",
+    "open_pinned": "optotype.registry.pins.load",
     "open_states": "optotype.store.states",
+    "pin": "optotype.registry.pins.pin",
     "probe_panel": "optotype.registry.probes",
     "publish": "optotype.registry.artifacts.publish",
+    "pull": "optotype.registry.pins.pull",
     "rank": "optotype.registry.rankings",
     "read_images": "optotype.store.dataset",
     "read_manifest": "optotype.store.manifest",

@@ -6,10 +6,12 @@ import csv
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from panels import write_panel_files
 
 from optotype.registry.cli.root import cli as root
 
@@ -30,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids = np.array([f"p{i:03}" for i in range(120)])
     np.savez(tmp_path / "patches.npz", ids=ids, patches=generator.standard_normal((120, 4, 8), dtype=np.float32))
     np.savez(tmp_path / "states.npz", ids=ids, states=generator.standard_normal((120, 16), dtype=np.float32))
+    write_panel_files(tmp_path)
     return tmp_path
 
 
@@ -49,11 +52,30 @@ def test_commands_with_own_arrays_and_python_run_as_written(folder: Path) -> Non
     for command in COMMANDS[: COMMANDS.index("optotype rank --features my-encoder --states my-llm") + 1]:
         done = run.invoke(root, shlex.split(command)[1:])
         assert done.exit_code == 0, f"{command}\n{done.output}{done.exception}"
-    (code,) = [text for language, text in FENCES if language == "python"]
-    names: dict[str, object] = {}
+    names = _run_python(0)
+    assert names["rows"][0]["k"] == 50
+    assert names["patches"].dims == ("token", "channel")
+
+
+def test_commands_with_own_scores_and_python_run_as_written(folder: Path) -> None:
+    run = CliRunner()
+    start = COMMANDS.index("optotype scores import panel scores.csv --items items.csv --models models.csv")
+    some = ["optotype init", *COMMANDS[start:]]
+    for command in some[: [line.split()[1] for line in some].index("evaluate") + 1]:
+        done = run.invoke(root, shlex.split(command)[1:])
+        assert done.exit_code == 0, f"{command}\n{done.output}{done.exception}"
+    assert (folder / "suite" / "items.parquet").is_file()
+    names = _run_python(1)
+    assert names["suite"]["stages"][-1]["stage"] == 2
+    assert names["scores"].dims == ("model", "item")
+
+
+def _run_python(number: int) -> dict[str, Any]:
+    """Runs one of the README's Python blocks; the names it leaves."""
+    code = [text for language, text in FENCES if language == "python"][number]
+    names: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec"), names)
-    assert names["rows"][0]["k"] == 50  # type: ignore[index]
-    assert names["patches"].dims == ("token", "channel")  # type: ignore[attr-defined]
+    return names
 
 
 def test_table_is_what_the_committed_run_gave() -> None:

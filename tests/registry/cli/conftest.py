@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from panels import write_panel_files
 
 from optotype.store.project import Project
 
@@ -45,28 +46,6 @@ def write_arrays(folder: Path, *, n: int = N, seed: int = 0) -> None:
     np.savez(folder / "smollm2.npz", ids=np.sort(ids), states=random.normal(size=(n, 2 * n)).astype(np.float32))
 
 
-def write_panel(folder: Path, *, models: int = 24, items: int = 24, seed: int = 0) -> None:
-    """``scores.csv``, ``items.csv``, ``models.csv`` of four benchmarks in two categories; ``clip-items.npz``."""
-    random = np.random.default_rng(seed)
-    benchmarks = {"mmvp": "Seeing", "blink": "Seeing", "mmmu": "Knowing", "mathvista": "Knowing"}
-    names = [f"model-{number:02d}" for number in range(models)]
-    ability = np.linspace(-1.5, 1.5, models)
-    rows, labels = ["benchmark,item_id,model,score"], ["benchmark,item_id,category,question"]
-    for benchmark, category in benchmarks.items():
-        for item, difficulty in enumerate(random.normal(size=items)):
-            labels.append(f"{benchmark},{item:03d},{category},question {item}")
-            right = random.random(models) < 1 / (1 + np.exp(difficulty - 2 * ability))
-            rows += [f"{benchmark},{item:03d},{name},{int(hit)}" for name, hit in zip(names, right, strict=True)]
-    table = ["model,family,release_date", *(f"{n},family-{i % 4},2024-{1 + i // 2:02d}" for i, n in enumerate(names))]
-    (folder / "scores.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    (folder / "items.csv").write_text("\n".join(labels) + "\n", encoding="utf-8")
-    (folder / "models.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
-    keys = [line.split(",")[:2] for line in labels[1:]]
-    vectors = {kind: random.normal(size=(len(keys), 8)).astype(np.float32) for kind in ("text", "vision_text")}
-    benchmark, item = np.array(keys).T
-    np.savez(folder / "clip-items.npz", benchmark=benchmark, item_id=item, **vectors)
-
-
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty project, which is the working directory, with the files of `write_arrays` in it.
@@ -77,7 +56,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / ".optotype").mkdir(parents=True)
     (root / ".optotype" / "project.json").write_text('{"format_version": 1}\n', encoding="utf-8")
     write_arrays(root)
-    write_panel(root)
+    write_panel_files(root)
     names = "encoders: {siglip: {}, dinov2: {}}\nlanguage_models: [qwen3, smollm2]\n"
     (root / "params.yaml").write_text(names, encoding="utf-8")
     monkeypatch.chdir(root)

@@ -15,8 +15,9 @@ _ALL = sorted({line for _, command in commands() for line in getattr(command, "e
 # What these need is a model, a download, or the pairs of the default project; their words are parsed elsewhere.
 # `init` sets up DVC, which takes seconds: test_init.py does that once with git and once without.
 _NEED_MORE = ("optotype encode ", "optotype emoji ", "optotype report ", "optotype init")
-# What is published takes a git repository and versions of it: registry/artifacts/test_commands.py runs each of these.
-_PUBLISHED = ("publish", "list", "show", "diff", "verify", "yank", "alias")
+# What is published takes a git repository and versions of it: registry/artifacts/test_commands.py and
+# test_pins_command.py run each of these.
+_PUBLISHED = ("publish", "list", "show", "diff", "verify", "yank", "alias", "pin", "pull", "update")
 _NEED_MORE += tuple(f"optotype {verb}" for verb in _PUBLISHED)
 _RUNNABLE = [line for line in _ALL if not line.startswith(_NEED_MORE)]
 
@@ -33,7 +34,16 @@ _OF_PANELS = ("scores", "embeddings", "compress", "frontier", "evaluate")
 def test_most_examples_are_run() -> None:
     assert len(_RUNNABLE) >= 15
     verbs = {" ".join(line.split()[1:3]) for line in _RUNNABLE}
-    assert {"features import", "features export", "states list", "neighbours build", "rank --features", "scores import", "compress panel", "evaluate panel"} <= verbs
+    assert {
+        "features import",
+        "features export",
+        "states list",
+        "neighbours build",
+        "rank --features",
+        "scores import",
+        "compress panel",
+        "evaluate panel",
+    } <= verbs
 
 
 @pytest.mark.parametrize("line", _RUNNABLE)

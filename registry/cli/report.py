@@ -14,6 +14,8 @@ from optotype.registry.cli.project import needed_project
 __all__ = ["report"]
 
 _EXAMPLE = "optotype report ranking --ranking results/ranking.json --pairs pairs.csv --out reports"
+_COMPRESSION = "optotype report compression --suite results/suite --panel panel --out reports"
+_EVALUATION = "optotype report evaluation --evaluation results/evaluation --out reports"
 
 
 @click.group(cls=Group, examples=[_EXAMPLE])
@@ -74,3 +76,84 @@ def ranking(
         emit_json(written)
     else:
         emit(f"{written['html']}\n{written['json']}")
+
+
+@report.command(examples=[_COMPRESSION], short_help="Write the page of a compressed suite.")
+@click.option(
+    "--suite",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="What optotype compress --out has written.",
+)
+@click.option(
+    "--frontier", type=click.Path(path_type=Path), metavar="DIR", help="What optotype frontier --out has written."
+)
+@click.option("--panel", required=True, metavar="PANEL", help="The scores that the suite was made from.")
+@click.option(
+    "--probe",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="What optotype emoji panel --out has written, where the panel is of such probes.",
+)
+@options.out_folder("Folder for compression.html and compression.json; not the suite's own.")
+@click.option("--title", default="A compressed suite", show_default=True, metavar="TEXT", help="Heading.")
+@options.as_json
+@click.pass_context
+def compression(
+    ctx: click.Context,
+    suite: Path,
+    frontier: Path | None,
+    panel: str,
+    probe: Path | None,
+    out: Path,
+    title: str,
+    as_json: bool,
+) -> None:
+    """Write compression.html and the same numbers as compression.json.
+
+    The page holds the funnel of the stages with their ρ, what each filter removed, representatives, budgets, the
+    spectrum, how far every model moves, warnings, and, if given, the capability frontier and the panel of probes.
+    """
+    from optotype.registry.references import needs_project
+    from optotype.registry.report.compression.report import write_compression_report
+
+    written = write_compression_report(
+        suite,
+        panel,
+        out,
+        frontier=frontier,
+        probe=probe,
+        project=needed_project(ctx) if needs_project(panel) else None,
+        title=title,
+    )
+    if as_json:
+        emit_json(written)
+    else:
+        emit(f"{written['html']}\n{written['json']}")
+
+
+@report.command(examples=[_EVALUATION], short_help="Write the page of an evaluation of selectors.")
+@click.option(
+    "--evaluation",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="What optotype evaluate --out has written.",
+)
+@options.out_folder("Folder for evaluation.html.")
+@click.option("--title", default="Item selectors compared", show_default=True, metavar="TEXT", help="Heading.")
+@options.as_json
+def evaluation(evaluation: Path, out: Path, title: str, as_json: bool) -> None:
+    """Write evaluation.html; the numbers are in the evaluation's own evaluation.json.
+
+    The page says in words what can be concluded, and shows ρ by retention against random items, the table of
+    selectors, and every other protocol that was run.
+    """
+    from optotype.registry.report.evaluation.report import write_evaluation_report
+
+    written = write_evaluation_report(evaluation, out, title=title)
+    if as_json:
+        emit_json(written)
+    else:
+        emit(written["html"])

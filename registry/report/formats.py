@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
+from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 __all__ = [
     "DASH",
     "clip",
+    "count",
     "general",
     "interval",
+    "listed",
     "num",
     "p",
     "page_environment",
     "page_style",
     "percent",
     "ratio",
+    "rendered",
+    "share",
     "short",
+    "signed",
+    "span",
     "template_text",
 ]
 
 DASH = "–"
+_PACKAGE = "optotype.registry.report"
+_NAMED = 6  # at most, in one sentence
 
 
 def num(value: float | None) -> str:
@@ -64,6 +73,38 @@ def interval(value: Sequence[float] | None) -> str:
     return DASH if value is None else f"{num(value[0])} to {num(value[1])}"
 
 
+def count(value: float | None) -> str:
+    """A whole number with commas; a mean of such numbers is rounded."""
+    return DASH if value is None else f"{value:,.0f}"
+
+
+def signed(value: float | None) -> str:
+    """Three decimals behind a sign."""
+    return DASH if value is None else f"{value:+.3f}".replace("-", "−")
+
+
+def listed(names: Sequence[str], most: int = _NAMED) -> str:
+    """Names as a sentence has them, the first few of many; a dash for none."""
+    if not names:
+        return DASH
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def share(value: float) -> str:
+    """A chosen share in percent, with the digits that it has."""
+    return f"{100 * value:.6g} %"
+
+
+def span(ends: Sequence[float] | None) -> str:
+    """Whole numbers from the first to the last; one where they are the same."""
+    if ends is None:
+        return DASH
+    low, high = (count(end) for end in ends)
+    return low if low == high else f"{low}–{high}"
+
+
 def short(digest: str) -> str:
     """The first twelve digits of a digest."""
     return digest.rpartition(":")[2][:12]
@@ -75,12 +116,67 @@ def clip(text: str, most: int = 140) -> str:
 
 
 def page_environment() -> Environment:
-    """A Jinja environment that escapes everything, refuses unknown names, and knows the filters of this module."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    """A Jinja environment that escapes everything, refuses unknown names, and knows the filters of this module.
+
+    Its templates may extend and import those that lie beside this module: ``base.html``, ``parts.html``.
+    """
+    environment = Environment(
+        autoescape=True,
+        loader=FunctionLoader(lambda name: template_text(_PACKAGE, name)),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
     environment.filters.update(
-        clip=clip, general=general, interval=interval, num=num, p=p, percent=percent, ratio=ratio, short=short
+        clip=clip,
+        count=count,
+        general=general,
+        interval=interval,
+        listed=listed,
+        num=num,
+        p=p,
+        percent=percent,
+        ratio=ratio,
+        share=share,
+        short=short,
+        signed=signed,
+        span=span,
     )
     return environment
+
+
+def rendered(
+    template: str,
+    *,
+    title: str,
+    contents: Sequence[tuple[str, str]],
+    filters: Mapping[str, Callable[..., Any]] | None = None,
+    sheets: Sequence[str] = (),
+    **values: Any,
+) -> str:
+    """A page of the shape of ``base.html``.
+
+    Parameters
+    ----------
+    template : str
+        Text of a template that extends ``base.html``.
+    title : str
+        Heading of the page.
+    contents : sequence of (str, str)
+        Id and words of every section that the list of contents names.
+    filters : mapping, optional
+        Further filters.
+    sheets : sequence of str, optional
+        Style sheets beside this module, after the one that all pages share.
+    **values
+        What the template speaks of.
+    """
+    environment = page_environment()
+    environment.filters.update(filters or {})
+    page: str = environment.from_string(template).render(
+        title=title, contents=list(contents), css=page_style(*sheets), **values
+    )
+    return page
 
 
 def template_text(package: str, name: str) -> str:
@@ -88,6 +184,6 @@ def template_text(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def page_style() -> Markup:
-    """The style sheet that all pages share, to stand in each of them."""
-    return Markup(template_text("optotype.registry.report", "report.css"))
+def page_style(*sheets: str) -> Markup:
+    """The style sheet that all pages share and some others beside it, to stand in a page."""
+    return Markup("".join(template_text(_PACKAGE, name) for name in ("report.css", *sheets)))

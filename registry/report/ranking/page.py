@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
 
-from optotype.registry.report.formats import DASH, num, page_environment, page_style, percent, template_text
+from optotype.registry.report.formats import DASH, listed, num, percent, rendered, template_text
 from optotype.registry.report.ranking.thumbnails import Thumbnails
 
 __all__ = ["render"]
 
+_CONTENTS = (
+    ("ranking", "Ranking"),
+    ("warnings", "Warnings"),
+    ("normalisation", "Normalisation"),
+    ("neighbours", "Neighbours"),
+    ("spectra", "Spectra"),
+    ("patches", "Patch matches"),
+    ("reproduce", "Reproduce"),
+)
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_NAMED = 6  # at most, in one sentence
 
 
 def _spread(value: Mapping[str, Any] | None, side: str) -> str:
@@ -21,18 +29,12 @@ def _spread(value: Mapping[str, Any] | None, side: str) -> str:
     return DASH if not found else f"{num(found['mean'])} ± {num(found['sd'])}"
 
 
-def _listed(names: Sequence[str]) -> str:
-    if len(names) > _NAMED:
-        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _concerns(group: Mapping[str, Any], encoders: int, models: int) -> str:
     parts = []
     for kind, total, word in (("encoders", encoders, "encoder"), ("models", models, "language model")):
         names = group[kind]
         every = len(names) == total
-        parts.append(f"every {word}" if every and total > 1 else _listed(names))
+        parts.append(f"every {word}" if every and total > 1 else listed(names))
     return f"{parts[0]} with {parts[1]}"
 
 
@@ -72,16 +74,15 @@ def render(document: Mapping[str, Any], figures: Mapping[str, Any], thumbnails: 
     summary = document["summary"]
     letters = list(zip(_LETTERS, summary["models"], strict=False)) if len(summary["models"]) <= len(_LETTERS) else []
     letter = {model: sign for sign, model in letters}
-    environment = page_environment()
-    environment.filters.update(
-        spread=_spread, letters=lambda models: " ".join(letter.get(model, model) for model in models)
-    )
-    template = environment.from_string(template_text("optotype.registry.report.ranking", "ranking.html"))
+    combinations = _combinations(document, figures)
     main = (summary["prenorm_features"], summary["prenorm_states"])
-    text: str = template.render(
+    return rendered(
+        template_text("optotype.registry.report.ranking", "ranking.html"),
+        title=document["title"],
+        contents=[entry for entry in _CONTENTS if combinations or entry[0] != "normalisation"],
+        filters={"spread": _spread, "letters": lambda models: " ".join(letter.get(model, model) for model in models)},
         doc=document,
         s={**summary, "interval_note": _interval_note(summary, document)},
-        css=page_style(),
         main=list(main),
         number=thumbnails.number.__getitem__,
         uris=thumbnails.uris,
@@ -89,13 +90,12 @@ def render(document: Mapping[str, Any], figures: Mapping[str, Any], thumbnails: 
         tables=_tables(document, figures),
         warnings=[_with_concerns(group, summary) for group in document["warnings"]],
         other_warnings=[_with_concerns(group, summary) for group in document["other_warnings"]],
-        combinations=_combinations(document, figures),
+        combinations=combinations,
         examples=_examples(document),
         example_count=len(document["examples"][0]["items"]),
         spectra=_spectra(document, figures),
         patch=_patch(document, figures),
     )
-    return text
 
 
 def _interval_note(summary: Mapping[str, Any], document: Mapping[str, Any]) -> str:

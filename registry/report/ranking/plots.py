@@ -13,69 +13,16 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, MaxNLocator
 from PIL import Image
 
+from optotype.registry.report.lanes import WIDTH, lanes, legend, limits
 from optotype.registry.report.ranking.patch_match import PatchMatch
 from optotype.registry.report.ranking.rows import COMBINATIONS, combination
 from optotype.registry.report.svg import COLOURS, inline_svg, styled
 
 __all__ = ["combination_plot", "heat_plot", "line_plot", "paint_plot", "score_plot", "spectrum_plot"]
 
-_WIDTH = 3.7  # inches, 266 points: on a phone, where it fills 358 px, text of 8.5 points is 11 px high
-_LANE = 0.36
 _MARKERS = ("o", "s", "D", "^")
 _PARTS = (3, 4)  # of an image, rows and columns: one line each
 _PIXELS = 192  # longer side of an image in a plot
-
-
-def _short(name: str, most: int = 40) -> str:
-    return name if len(name) <= most else f"{name[: most - 16]}…{name[-15:]}"
-
-
-def _lanes(names: Sequence[str], legend_rows: int) -> tuple[Figure, Axes]:
-    """A figure with one lane per name, first on top; names stand over their lanes, so they may be long."""
-    body = _LANE * len(names)
-    top, bottom = 0.08, 0.5 + 0.2 * legend_rows
-    height = top + body + bottom
-    figure = Figure(figsize=(_WIDTH, height))
-    axes = figure.add_axes((0.035, bottom / height, 0.93, body / height))
-    axes.set_ylim(len(names) - 0.3, -0.7)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="y", visible=False)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    for lane, name in enumerate(names):
-        axes.annotate(
-            _short(name),
-            (0, lane - 0.36),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=8.5,
-            color=COLOURS["ink"],
-            bbox={"boxstyle": "square,pad=0.15", "fc": COLOURS["paper"], "ec": "none"},
-            zorder=1.5,  # over the grid, under the marks
-        )
-    return figure, axes
-
-
-def _limits(axes: Axes, values: Sequence[float]) -> None:
-    low, high = min(values), max(values)
-    margin = 0.06 * (high - low) or 0.01
-    axes.set_xlim(low - margin, high + margin)
-
-
-def _legend(figure: Figure, handles: Sequence[Any], columns: int, title: str | None = None) -> None:
-    figure.legend(
-        handles=handles,
-        loc="lower left",
-        ncols=columns,
-        bbox_to_anchor=(0.0, 0.0),
-        borderaxespad=0.2,
-        columnspacing=1.0,
-        handlelength=1.4,
-        handletextpad=0.4,
-        title=title,
-        title_fontsize=8.5,
-        alignment="left",
-    )
 
 
 def score_plot(model: str, table: Sequence[Mapping[str, Any]], marks: Sequence[str], *, name: str) -> str:
@@ -83,7 +30,7 @@ def score_plot(model: str, table: Sequence[Mapping[str, Any]], marks: Sequence[s
     with styled():
         nulls = any(row["null"] for row in table)
         intervals = any(row["interval"] for row in table)
-        figure, axes = _lanes([row["encoder"] for row in table], 2)
+        figure, axes = lanes([row["encoder"] for row in table], 2)
         chance = table[0]["chance"]
         values = [chance]
         axes.axvline(chance, color=COLOURS["muted"], linewidth=1, linestyle=(0, (3, 2)), zorder=0.9)
@@ -99,7 +46,7 @@ def score_plot(model: str, table: Sequence[Mapping[str, Any]], marks: Sequence[s
             face = COLOURS["c1"] if mark != "below" else COLOURS["paper"]
             axes.plot(row["score"], lane, "o", ms=6, mfc=face, mec=COLOURS["c1"], mew=1.4)
             values.append(row["score"])
-        _limits(axes, values)
+        limits(axes, values)
         axes.set_xlabel("score", loc="right", labelpad=1)
         dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "mec": COLOURS["c1"], "mew": 1.4, "ms": 6}
         handles: list[Any] = [Line2D([], [], color=COLOURS["muted"], linestyle=(0, (3, 2)), label="chance")]
@@ -110,7 +57,7 @@ def score_plot(model: str, table: Sequence[Mapping[str, Any]], marks: Sequence[s
             handles.insert(1, Line2D([], [], mfc=COLOURS["paper"], label="below the best", **dot))
         else:
             handles.insert(0, Line2D([], [], mfc=COLOURS["c1"], label="score", **dot))
-        _legend(figure, handles, 2)
+        legend(figure, handles, 2)
         best, last = table[0], table[-1]
         label = (
             f"Scores of {len(table)} encoders with {model}, best first: {best['score']:.3f} ({best['encoder']}) "
@@ -122,7 +69,7 @@ def score_plot(model: str, table: Sequence[Mapping[str, Any]], marks: Sequence[s
 def combination_plot(model: str, encoders: Sequence[str], rows: Sequence[Mapping[str, Any]], *, name: str) -> str:
     """Scores of every encoder with ``model`` under each combination of row normalisations there is."""
     with styled():
-        figure, axes = _lanes(encoders, 2)
+        figure, axes = lanes(encoders, 2)
         lane = {encoder: position for position, encoder in enumerate(encoders)}
         present = [wanted for wanted in COMBINATIONS if any(combination(row) == wanted for row in rows)]
         chance = rows[0]["chance"]
@@ -144,9 +91,9 @@ def combination_plot(model: str, encoders: Sequence[str], rows: Sequence[Mapping
             axes.plot([row["score"] for row in these], [lane[row["encoder"]] + lift for row in these], **style)
             handles.append(Line2D([], [], label=f"{wanted[0]} / {wanted[1]}", **style))
             values += [row["score"] for row in these]
-        _limits(axes, values)
+        limits(axes, values)
         axes.set_xlabel("score", loc="right", labelpad=1)
-        _legend(figure, handles, 4, title="features / states")
+        legend(figure, handles, 4, title="features / states")
         label = (
             f"Scores of {len(encoders)} encoders with {model} under {len(present)} combinations of row normalisation "
             f"before whitening; the dashed line is chance, {chance:.3f}. The table holds the numbers."
@@ -159,7 +106,7 @@ def spectrum_plot(
 ) -> str:
     """Variance per direction before and after whitening, log scale, with ε drawn."""
     with styled():
-        figure = Figure(figsize=(_WIDTH, 2.5))
+        figure = Figure(figsize=(WIDTH, 2.5))
         axes = figure.add_axes((0.13, 0.27, 0.83, 0.69))
         axes.set_yscale("log")
         axes.plot(*before, color=COLOURS["c1"], linewidth=1.6, label="before")
@@ -170,14 +117,14 @@ def spectrum_plot(
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
         axes.margins(x=0.01)
         axes.set_xlabel("direction, largest variance first", loc="right", labelpad=1)
-        _legend(figure, axes.get_legend_handles_labels()[0], 3)
+        legend(figure, axes.get_legend_handles_labels()[0], 3)
         return inline_svg(figure, name=name, label=label)
 
 
 def _pair_axes(height: float = 2.05) -> tuple[Figure, Axes, Axes]:
-    figure = Figure(figsize=(_WIDTH, height))
+    figure = Figure(figsize=(WIDTH, height))
     width, edge = 0.45, 0.025  # numbers at the rim of an image stand out by as much
-    tall, top = width * _WIDTH / height, 1 - edge * _WIDTH / height
+    tall, top = width * WIDTH / height, 1 - edge * WIDTH / height
     panels = [figure.add_axes((left, top - tall, width, tall)) for left in (edge, 1 - edge - width)]
     for axes in panels:
         axes.grid(visible=False)

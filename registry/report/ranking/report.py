@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from optotype.registry.report.files import write_page
 from optotype.registry.report.ranking import plots
 from optotype.registry.report.ranking.examples import choose_items, neighbour_examples
 from optotype.registry.report.ranking.inputs import Graph, Inputs, gather, whitened_patches
@@ -27,7 +27,6 @@ from optotype.registry.report.ranking.rows import (
 )
 from optotype.registry.report.ranking.thumbnails import make_thumbnails, read_rgb
 from optotype.schemas.errors import UsageError
-from optotype.store.drafts import draft_file
 from optotype.store.project import Project
 
 __all__ = ["write_ranking_report"]
@@ -129,12 +128,7 @@ def write_ranking_report(
     pictured = [near["id"] for group in document["examples"] for item in group["items"] for near in _pictured(item)]
     thumbnails = make_thumbnails(inputs.pairs.paths, pictured + list(match.items if match else ()))
     page = render(document, _figures(document, rows, main, match, inputs, order), thumbnails)
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    html, numbers = Path(out) / "ranking.html", Path(out) / "ranking.json"
-    # Both drafts are whole before either takes its place.
-    with draft_file(html) as html_draft, draft_file(numbers) as numbers_draft:
-        html_draft.write(page.encode())
-        numbers_draft.write(text.encode())
+    html, numbers = write_page(Path(out), "ranking", page, document)
     return {
         "html": str(html),
         "json": str(numbers),

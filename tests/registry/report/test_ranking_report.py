@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from pages import check_fits_a_phone, check_ids, check_self_contained, check_words
 
 from optotype.pipelines.graphs import features_graph, states_graph
 from optotype.registry.report import write_ranking_report
@@ -36,29 +34,6 @@ def document(written: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def page(written: Path) -> str:
     return (written / "ranking.html").read_text(encoding="utf-8")
-
-
-class Tags(HTMLParser):
-    """Start tags in order, with their attributes; raises nothing on unknown tags."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.unbalanced: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        if tag not in ("meta", "link", "br"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.unbalanced.append(tag)
 
 
 def test_json_holds_the_rows_as_they_came(ranked: Any, document: dict[str, Any]) -> None:
@@ -141,40 +116,15 @@ def test_a_report_can_be_made_from_its_own_json(ranked: Any, written: Path, tmp_
 
 
 def test_page_is_self_contained_and_without_script(page: str) -> None:
-    tags = Tags(page)
-    assert not tags.unbalanced
-    assert not tags.open
-    assert "script" not in {tag for tag, _ in tags.found}
-    for tag, attributes in tags.found:
-        for name in ("src", "href", "srcset", "action", "data", "poster", "xlink:href"):
-            value = attributes.get(name)
-            assert value is None or value.startswith(("#", "data:")), (tag, name, value[:60])
-    assert not re.findall(r"url\((?!#)|@import", page)
+    check_self_contained(page)
 
 
 def test_ids_are_unique_and_every_reference_meets_one(page: str) -> None:
-    tags = Tags(page).found
-    ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    links = [attributes.get("href") or "" for _, attributes in tags]
-    targets: list[str | None] = [link[1:] for link in links if link.startswith("#")]
-    targets += [attributes["aria-labelledby"] for _, attributes in tags if "aria-labelledby" in attributes]
-    targets += re.findall(r"url\(#([^)]+)\)", page)
-    assert set(targets) <= set(ids)
+    check_ids(page)
 
 
 def test_headings_are_in_order_and_pictures_have_words(page: str) -> None:
-    tags = Tags(page).found
-    levels = [int(tag[1]) for tag, _ in tags if re.fullmatch("h[1-6]", tag)]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-    pictures = [attributes for tag, attributes in tags if tag == "svg" and attributes.get("aria-hidden") != "true"]
-    assert len(pictures) > 10
-    assert all(attributes.get("role") == "img" and attributes.get("aria-label") for attributes in pictures)
-    for tag, attributes in tags:
-        if (attributes.get("class") or "") == "scroll":
-            assert attributes.get("tabindex") == "0", f"a {tag} that scrolls can be reached with the keyboard"
+    assert check_words(page) > 10
 
 
 def test_each_picture_is_stored_once(page: str) -> None:
@@ -264,60 +214,5 @@ def test_what_is_no_ranking_is_refused(ranked: Any, tmp_path: Path) -> None:
         write_ranking_report(ranked.rows, ranked.project, ranked.pairs, tmp_path, examples=0)
 
 
-CHECK = """
-<script>
-addEventListener("load", () => {
-  const root = document.documentElement;
-  const wide = [...document.querySelectorAll("body *")]
-    .filter((e) => !e.closest(".scroll, pre, svg, .hidden, .sr"))
-    .filter((e) => e.getBoundingClientRect().right > root.clientWidth + 1)
-    .map((e) => e.tagName + "." + e.className);
-  parent.postMessage(JSON.stringify([root.scrollWidth, root.clientWidth, wide.slice(0, 5)]), "*");
-});
-</script>
-"""
-FRAME = """<!DOCTYPE html><body><pre id="told"></pre>
-<script>addEventListener("message", (e) => { document.getElementById("told").textContent = e.data; });</script>
-<iframe src="page.html" style="width:390px;height:800px;border:0"></iframe></body>
-"""
-
-
 def test_nothing_overflows_on_a_phone(page: str, tmp_path: Path) -> None:
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium on this machine to render the page with")
-    # The page forbids scripts; the copy that is measured lets this one in, in a frame as wide as a phone.
-    bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
-    (tmp_path / "page.html").write_text(
-        bare.replace("<details>", "<details open>").replace("</body>", CHECK + "</body>")
-    )
-    (tmp_path / "frame.html").write_text(FRAME)
-    flags = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--no-first-run",
-        "--hide-scrollbars",
-    ]
-    dom = subprocess.run(
-        [
-            browser,
-            *flags,
-            f"--user-data-dir={tmp_path / 'profile'}",
-            "--window-size=800,900",
-            "--virtual-time-budget=5000",
-            "--dump-dom",
-            (tmp_path / "frame.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    ).stdout
-    told = re.search(r'<pre id="told">(.+?)</pre>', dom)
-    assert told is not None, dom[:500]
-    scroll_width, client_width, wide = json.loads(told[1].replace("&gt;", ">"))
-    assert client_width == 390
-    assert scroll_width <= client_width
-    assert wide == []
+    check_fits_a_phone(page, tmp_path)

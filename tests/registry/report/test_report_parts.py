@@ -14,6 +14,8 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
+from optotype.registry.report import formats
+from optotype.registry.report.energy import energy_plot
 from optotype.registry.report.ranking.examples import choose_items, neighbour_examples
 from optotype.registry.report.ranking.inputs import Graph
 from optotype.registry.report.ranking.patch_match import match_patches, square_side
@@ -221,3 +223,18 @@ def test_thumbnails_name_every_image_that_cannot_be_read(tmp_path: Path) -> None
     with pytest.raises(InvalidDataError) as caught:
         make_thumbnails(paths, ["bad", "good", "gone"])
     assert [problem.where for problem in caught.value.problems] == ["bad", "gone"]
+
+
+def test_numbers_and_names_as_the_pages_write_them() -> None:
+    assert [formats.count(value) for value in (None, 0, 1234567, 46.83)] == ["–", "0", "1,234,567", "47"]
+    assert [formats.signed(value) for value in (None, 0.0125, -0.2, 0)] == ["–", "+0.013", "−0.200", "+0.000"]
+    assert [formats.share(value) for value in (0.05, 0.005, 1 / 3)] == ["5 %", "0.5 %", "33.3333 %"]
+    assert [formats.span(value) for value in (None, [45, 45.2], [9, 1200])] == ["–", "45", "9–1,200"]
+    names = list("abcdefgh")
+    assert [formats.listed(names[:n]) for n in (0, 1, 2, 3)] == ["–", "a", "a and b", "a, b and c"]
+    assert formats.listed(names) == "a, b, c, d, e, f and 2 more"
+
+
+def test_the_energy_of_a_spectrum_is_told_in_words() -> None:
+    drawn_energy = energy_plot([0.6, 0.9, 0.95, 1.0], name="energy")
+    assert "the first holds 60 %, 3 hold 95 %" in drawn_energy

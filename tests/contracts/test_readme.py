@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shlex
 from pathlib import Path
@@ -87,3 +88,15 @@ def test_table_is_what_the_committed_run_gave() -> None:
         (line[0], model): cell.split()[0] for line in lines for model, cell in zip(head[1:], line[1:], strict=True)
     }
     assert shown == scores
+
+
+def test_suite_is_what_the_committed_run_gave() -> None:
+    metrics = json.loads((ROOT / "data" / "suite" / "metrics.json").read_text(encoding="utf-8"))
+    part = README.split("<!-- suite -->")[1].split("<!-- /suite -->")[0]
+    _, _, *lines = [re.split(r"\s*\|\s*", line)[1:-1] for line in part.splitlines() if line.startswith("|")]
+    shown = [line[1:] for line in lines]
+    counts = ("items_out", "benchmarks_out", "categories_out")
+    assert shown == [
+        [*(str(stage[name]) for name in counts), f"{stage['rho']:.3f}", f"{stage['rho_to_reference']:.3f}"]
+        for stage in metrics.values()
+    ]

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from optotype.store.panels.importing import import_panel
 from optotype.store.panels import open_panel
+from optotype.store.panels.importing import import_panel
 
 COLUMNS = ["benchmark", "item_id", "model", "score", "modality", "response"]
 CELLS = st.tuples(

@@ -15,11 +15,13 @@ from optotype.registry.cli import (
     emoji,
     encode,
     evaluate,
+    export,
     features,
     frontier,
     init,
     neighbours,
     pin,
+    place,
     publish,
     published,
     pull,
@@ -86,6 +88,8 @@ cli.add_command(publish.alias)
 cli.add_command(pin.pin)
 cli.add_command(pull.pull)
 cli.add_command(update.update)
+cli.add_command(export.export)
+cli.add_command(place.place)
 cli.add_command(report.report)
 cli.add_command(emoji.emoji)
 cli.add_command(unlock.unlock)

@@ -15,9 +15,9 @@ _ALL = sorted({line for _, command in commands() for line in getattr(command, "e
 # What these need is a model, a download, or the pairs of the default project; their words are parsed elsewhere.
 # `init` sets up DVC, which takes seconds: test_init.py does that once with git and once without.
 _NEED_MORE = ("optotype encode ", "optotype emoji ", "optotype report ", "optotype init")
-# What is published takes a git repository and versions of it: registry/artifacts/test_commands.py and
-# test_pins_command.py run each of these.
-_PUBLISHED = ("publish", "list", "show", "diff", "verify", "yank", "alias", "pin", "pull", "update")
+# What is published takes a git repository and versions of it, what is exported a suite: registry/artifacts/
+# test_commands.py, test_pins_command.py, test_export_command.py and test_place_command.py run each of these.
+_PUBLISHED = ("publish", "list", "show", "diff", "verify", "yank", "alias", "pin", "pull", "update", "export", "place")
 _NEED_MORE += tuple(f"optotype {verb}" for verb in _PUBLISHED)
 _RUNNABLE = [line for line in _ALL if not line.startswith(_NEED_MORE)]
 

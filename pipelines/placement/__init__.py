@@ -1,0 +1,1 @@
+"""Where a model stands that was evaluated on a suite alone."""

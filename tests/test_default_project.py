@@ -10,8 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
+
+from optotype.store.panels import open_panel
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -39,12 +42,14 @@ class Default:
         root.mkdir(parents=True)
         for name in ("dvc.yaml", "params.yaml", ".dvcignore"):
             shutil.copy2(ROOT / name, root / name)
-        for name in ("pipelines", "registry"):  # stages depend on the code that they run
+        for name in ("pipelines", "registry", "store"):  # stages depend on the code that they run
             shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
         self.run("optotype", "init", "--no-scm", ".")
         params = self.params()
         params["pairs"]["n"] = N
         params["ranking"].update(k=K, null=200, bootstrap=200)
+        params["probe"].update(min_items=4, bootstrap=200)
+        params["compression"].update(k=1, floor=4)
         self.write(params)
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -117,11 +122,29 @@ def test_report_and_its_numbers_are_written(default: Default) -> None:
 
 def test_metrics_and_plots_are_shown(default: Default) -> None:
     metrics = json.loads(default.run("dvc", "metrics", "show", "--json").stdout)
-    (shown,) = [file["data"] for revision in metrics.values() for file in revision["data"].values()]
-    assert set(shown) == {"minilm-l6", "smollm2-135m"}
+    (files,) = [revision["data"] for revision in metrics.values()]
+    shown = {Path(name).parent.name: file["data"] for name, file in files.items()}
+    assert set(shown) == {"ranking", "probe", "suite"}
+    assert set(shown["ranking"]) == {"minilm-l6", "smollm2-135m"}
+    assert set(shown["suite"]) == {"stage_0", "stage_1", "stage_2", "stage_3"}
     default.run("dvc", "plots", "show", "--out", "plots")
     page = (default.root / "plots" / "index.html").read_text()
     assert "random-vit x minilm-l6" in page
+
+
+def test_probes_become_a_panel_and_a_suite(default: Default) -> None:
+    panel = open_panel(default.root / "data" / "scores" / "emoji")
+    assert panel.sizes["model"] == 8 * 2 * 2  # encoders, language models, kinds of map
+    assert {"random-vit/minilm-l6/ridge", "vit-s14-focus-l10/smollm2-135m/contrastive"} < set(panel["model"].values)
+    assert panel.sizes["blind_model"] >= 4
+    assert panel["score"].notna().all()
+    kept = pd.read_parquet(default.root / "data" / "suite" / "items.parquet")
+    assert 0 < len(kept) < panel.sizes["item"]
+    assert kept["cell"].notna().any()
+    known = set(zip(panel["benchmark"].values, panel["item"].values, strict=True))
+    assert set(zip(kept["benchmark"], kept["item_id"], strict=True)) < known
+    assert (default.root / "data" / "frontier" / "items.parquet").is_file()
+    assert "random-vit" in (default.root / "reports" / "compression.html").read_text()
 
 
 def test_again_runs_nothing(default: Default) -> None:
@@ -148,7 +171,9 @@ def test_one_more_encoder_runs_its_own_stages(default: Default) -> None:
     changed = {**params, "encoders": {**params["encoders"], "random-vit-half": more}}
     default.write(changed)
     stages = default.repro()
-    assert sorted(stages) == ["features@random-vit-half", "neighbours@random-vit-half", "ranking", "report"]
+    own = ["features@random-vit-half", "neighbours@random-vit-half"]
+    after = ["compress", "compression-report", "frontier", "panel", "probe", "ranking", "report"]
+    assert sorted(stages) == sorted(own + after)
     assert "random-vit-half" in {row["encoder"] for row in default.ranking()}
     default.write(params)
     default.repro()

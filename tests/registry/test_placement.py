@@ -98,6 +98,30 @@ def test_without_the_panel_the_scores_that_the_suite_keeps_serve(
     assert all(each["estimate"] is None for each in row["categories"])
 
 
+def test_refit_takes_the_errors_of_models_that_a_suite_was_made_without(project: Project) -> None:
+    _results(project, "m09").to_csv("r.csv", index=False)
+    plain, refitted = (_only(place("suite", ["r.csv"], refit=refit, level=0.8)) for refit in (False, True))
+    assert refitted["estimate"]["value"] == plain["estimate"]["value"]
+    everything = pd.read_csv("all.csv", dtype={"item_id": str})
+    misses = []
+    for m in range(14):  # the slow way: a panel, a suite and results for each model
+        model, root = f"m{m:02d}", project.root / f"without-{m}"
+        other = _project(root)
+        everything[everything["model"] != model].to_csv(root / "all.csv", index=False)
+        import_scores(other, "mini", [root / "all.csv"], scales={"one": (0.0, 10.0), "two": (0.0, 10.0)}, track=False)
+        compress("mini", project=other, retention=0.3, floor=0, k=2, out=root / "suite")
+        suite = pd.read_parquet(root / "suite" / "items.parquet")[["benchmark", "item_id"]]
+        mine = everything[everything["model"] == model]
+        mine.merge(suite, on=["benchmark", "item_id"]).to_csv(root / "r.csv", index=False)
+        found = _only(place(str(root / "suite"), [root / "r.csv"], project=other))
+        full = mine.groupby("benchmark")["score"].mean().mean() / 10
+        misses.append(abs(found["estimate"]["value"] - full))
+    reach = sorted(misses)[11]  # of 14, ⌈0.8 · 15⌉ = 12
+    assert refitted["estimate"]["error"] == pytest.approx(np.mean(misses), abs=1e-9)
+    assert refitted["estimate"]["low"] == pytest.approx(max(0, plain["estimate"]["value"] - reach), abs=1e-9)
+    assert refitted["estimate"]["high"] == pytest.approx(min(1, plain["estimate"]["value"] + reach), abs=1e-9)
+
+
 def test_what_is_missing_is_counted(project: Project) -> None:
     results = _results(project, "m05")
     results["response"] = "A"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from optotype.registry.artifacts.index import Registry
 from optotype.registry.artifacts.publish import publish
 from optotype.registry.catalog.build import build_catalog
 
-_PATIENCE = 60
+_PATIENCE = 30
 _FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -56,8 +57,8 @@ class Browser:
         )
         os.close(theirs_in)
         os.close(theirs_out)
-        self._in, self._out = os.fdopen(ours_in, "rb"), os.fdopen(ours_out, "wb")
-        self._number = 0
+        self._in, self._out = os.fdopen(ours_in, "rb", buffering=0), os.fdopen(ours_out, "wb")
+        self._number, self._kept = 0, b""
         self.events: list[dict[str, Any]] = []
 
     def close(self) -> None:
@@ -97,12 +98,14 @@ class Browser:
             assert "id" not in answer
 
     def _read(self) -> dict[str, Any]:
-        text = b""
-        while not text.endswith(b"\0"):
-            byte = self._in.read(1)
-            assert byte, "the browser has ended"
-            text += byte
-        message: dict[str, Any] = json.loads(text[:-1])
+        while b"\0" not in self._kept:
+            ready, _, _ = select.select([self._in], [], [], _PATIENCE)
+            assert ready, "the browser does not answer"
+            block = os.read(self._in.fileno(), 1 << 16)
+            assert block, "the browser has ended"
+            self._kept += block
+        text, _, self._kept = self._kept.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
         if "id" not in message:
             self.events.append(message)
         return message
@@ -149,7 +152,8 @@ class Tab:
         codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, " ": 32}
         for key in keys:
             text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
-            common = {"key": key, "windowsVirtualKeyCode": codes.get(key, ord(key.upper()[0]))}
+            code = ord(key.upper()) if len(key) == 1 and key.isalnum() else 0
+            common = {"key": key, "windowsVirtualKeyCode": codes.get(key, code)}
             self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)
             self.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
@@ -182,6 +186,11 @@ class Tab:
             for event in self._browser.events
             if event["method"] == "Network.requestWillBeSent"
         ]
+
+    def frames(self) -> list[str]:
+        """Addresses of the frames in pages, which run apart when they are shut in."""
+        targets = self._browser.call("Target.getTargets", filter=[{"type": "iframe"}])["targetInfos"]
+        return [target["url"] for target in targets]
 
     def picture(self, path: Path) -> None:
         """The whole page as PNG."""

@@ -205,8 +205,7 @@ def test_a_report_is_shown_in_a_frame_that_runs_nothing(site: Path, tab: Callabl
     page = tab().open(site / "report/look/0.1.0/index.html")
     page.run("document.querySelector('.preview').open = true; document.querySelector('iframe').scrollIntoView()")
     page.run("new Promise((done) => setTimeout(done, 300))")
-    frames = page.call("Page.getFrameTree")["frameTree"]["childFrames"]
-    assert [frame["frame"]["url"].rpartition("/")[2] for frame in frames] == ["ranking.html"]
+    assert page.frames() == [(site / "report/look/0.1.0/payload/ranking.html").as_uri()]
     assert page.complaints() == []
     linked = page.run("document.querySelector('#report ~ ul a').href")
     page.open(linked)

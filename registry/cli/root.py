@@ -10,6 +10,7 @@ import click
 
 import optotype
 from optotype.registry.cli import (
+    catalog,
     compress,
     embeddings,
     emoji,
@@ -90,6 +91,7 @@ cli.add_command(pull.pull)
 cli.add_command(update.update)
 cli.add_command(export.export)
 cli.add_command(place.place)
+cli.add_command(catalog.catalog)
 cli.add_command(report.report)
 cli.add_command(emoji.emoji)
 cli.add_command(unlock.unlock)

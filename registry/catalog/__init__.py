@@ -1,0 +1,1 @@
+"""The catalog: a static site of all published versions."""

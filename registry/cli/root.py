@@ -21,6 +21,7 @@ from optotype.registry.cli import (
     frontier,
     init,
     neighbours,
+    pairs,
     pin,
     place,
     publish,
@@ -79,6 +80,7 @@ cli.add_command(embeddings.embeddings)
 cli.add_command(compress.compress)
 cli.add_command(frontier.frontier)
 cli.add_command(evaluate.evaluate)
+cli.add_command(pairs.pairs)
 cli.add_command(publish.publish)
 cli.add_command(published.list_)
 cli.add_command(published.show)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Pytho
     from optotype.registry.compressions import compress
     from optotype.registry.evaluations import evaluate
     from optotype.registry.frontiers import frontier
+    from optotype.registry.pair_correlations import correlate_pairs
+    from optotype.registry.pair_mining import mine_pairs
+    from optotype.registry.pair_scores import match_pairs, score_pairs
+    from optotype.registry.pair_suites import open_pair_suite
     from optotype.registry.panels import export_panel, import_scores
     from optotype.registry.pins.load import Loaded, Suite, load, load_suite, open_pinned
     from optotype.registry.pins.pin import pin
@@ -81,6 +85,7 @@ __all__ = [
     "__version__",
     "as_padded",
     "compress",
+    "correlate_pairs",
     "encode_images",
     "encode_items",
     "encode_texts",
@@ -98,9 +103,12 @@ __all__ = [
     "import_states",
     "load",
     "load_suite",
+    "match_pairs",
+    "mine_pairs",
     "open_embeddings",
     "open_features",
     "open_neighbours",
+    "open_pair_suite",
     "open_panel",
     "open_pinned",
     "open_states",
@@ -113,6 +121,7 @@ __all__ = [
     "read_manifest",
     "read_texts",
     "score",
+    "score_pairs",
     "select_images",
     "state_neighbours",
     "states_graph",
@@ -150,6 +159,7 @@ _PUBLIC: dict[str, str] = {
     "UsageError": _ERRORS,
     "as_padded": "optotype.store.features",
     "compress": "optotype.registry.compressions",
+    "correlate_pairs": "optotype.registry.pair_correlations",
     "encode_images": "optotype.pipelines.encode.image_features",
     "encode_items": "optotype.pipelines.encode.items",
     "encode_texts": "optotype.pipelines.encode.text_states",
@@ -167,9 +177,12 @@ _PUBLIC: dict[str, str] = {
     "import_states": "optotype.store.importers",
     "load": "optotype.registry.pins.load",
     "load_suite": "optotype.registry.pins.load",
+    "match_pairs": "optotype.registry.pair_scores",
+    "mine_pairs": "optotype.registry.pair_mining",
     "open_embeddings": "optotype.store.embeddings",
     "open_features": "optotype.store.features",
     "open_neighbours": "optotype.store.neighbours",
+    "open_pair_suite": "optotype.registry.pair_suites",
     "open_panel": "optotype.store.panels.dataset",
     "open_pinned": "optotype.registry.pins.load",
     "open_states": "optotype.store.states",
@@ -182,6 +195,7 @@ _PUBLIC: dict[str, str] = {
     "read_manifest": "optotype.store.manifest",
     "read_texts": "optotype.store.dataset",
     "score": "optotype.pipelines.ravel",
+    "score_pairs": "optotype.registry.pair_scores",
     "select_images": "optotype.store.features",
     "state_neighbours": "optotype.pipelines.operators.neighbours",
     "states_graph": "optotype.pipelines.graphs",

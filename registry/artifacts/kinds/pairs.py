@@ -1,4 +1,4 @@
-"""Pairs: images with texts, ``pairs.csv`` and the images that it names."""
+"""Pairs: images with texts, ``pairs.csv`` and the images that it names; or pairs of images, `pair_suites`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from optotype.registry.artifacts.kinds.adapter import Description, Rows, inputs_in
+from optotype.registry.artifacts.kinds.adapter import Adapter, Description, Rows, inputs_in
 from optotype.schemas.errors import InvalidDataError, OptotypeError, Problem
 
 __all__ = ["ADAPTERS", "content_digests"]
@@ -18,7 +18,7 @@ _SOURCE = "SOURCE.json"
 _PARAMETERS = ("n", "seed", "done", "packages")
 
 
-class _Pairs:
+class _ImageTextPairs:
     what = "Pairs of images and texts, joined by id, on which encoders are compared."
     load = 'optotype.read_images(folder / "pairs.csv"), optotype.read_texts(folder / "pairs.csv")'
 
@@ -109,6 +109,43 @@ def _table(payload: Path) -> tuple[list[str], list[dict[str, str]]]:
         reader = csv.DictReader(file)
         rows = list(reader)
         return list(reader.fieldnames or []), rows
+
+
+class _Pairs:
+    """Asks the reader of whatever the payload is: its documents say so."""
+
+    what = (
+        "Pairs of images and texts, joined by id, on which encoders are compared; or pairs of images that an encoder "
+        "takes for alike, with questions and statements about them, or corrections of the keys of such questions."
+    )
+    load = (
+        "# images with texts\n"
+        'optotype.read_images(folder / "pairs.csv"), optotype.read_texts(folder / "pairs.csv")\n'
+        "# pairs of images with questions and statements\n"
+        "optotype.open_pair_suite(folder)"
+    )
+
+    def problems(self, payload: Path) -> list[Problem]:
+        return _reader(payload).problems(payload)
+
+    def describe(self, payload: Path) -> Description:
+        return _reader(payload).describe(payload)
+
+    def rows(self, payload: Path) -> Rows | None:
+        return _reader(payload).rows(payload)
+
+    def ranks(self, payload: Path) -> None:
+        return None
+
+
+def _reader(payload: Path) -> Adapter:
+    from optotype.registry.artifacts.kinds.pair_suites import Overlays, PairSuites
+    from optotype.store.pair_overlays import OVERLAY
+    from optotype.store.pair_suites import DOCUMENT
+
+    if (payload / DOCUMENT).exists():
+        return PairSuites()
+    return Overlays() if (payload / OVERLAY).exists() else _ImageTextPairs()
 
 
 ADAPTERS = {"pairs": _Pairs()}

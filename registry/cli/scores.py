@@ -70,7 +70,12 @@ scores = Group(
     show_default=True,
     help="What the paths are; auto looks at each.",
 )
-@click.option("--items", metavar="FILE", help="Table of items, in catalogue order: benchmark, item_id, category ...")
+@click.option(
+    "--items",
+    metavar="FILE",
+    help="Table of items, in catalogue order: benchmark, item_id, category ... Columns scale_min and scale_max declare "
+    "the scale of a benchmark, as --scale does.",
+)
 @click.option("--models", metavar="FILE", help="Table of the models: model, family, vendor, release_date, axis ...")
 @click.option(
     "--blind",
@@ -83,7 +88,8 @@ scores = Group(
     "scales",
     multiple=True,
     metavar="BENCHMARK=MIN:MAX",
-    help="Lowest and highest score of a benchmark; repeat it for others.  [default: 0:1]",
+    help="Lowest and highest score of a benchmark; repeat it for others. Must agree with scale_min and scale_max of "
+    "--items, where those are given.  [default: 0:1]",
 )
 @click.option(
     "--invalid-response",

@@ -116,7 +116,7 @@ class _Import:
         """Write what is new; returns the counts."""
         intake, panel = self.intake, self._panel
         refused = bool(self.problems)
-        self.problems += intake.problems() + self._unknown()
+        self.problems += intake.problems() + self._unknown(refused)
         if not intake.items and not refused:
             self.problems.append(Problem("scores", "empty", "there are no records in the files"))
         intake.image.finish(len(intake.items))
@@ -147,8 +147,11 @@ class _Import:
                 file.write((json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
         return self._counts(document, keys, names, there, overruled)
 
-    def _unknown(self) -> list[Problem]:
-        """Items and models that the tables given do not have, nor the panel."""
+    def _unknown(self, refused: bool) -> list[Problem]:
+        """Items and models that the tables given do not have, nor the panel.
+
+        Of a benchmark with ``refused`` cells it is not said that it has no scores.
+        """
         problems = []
         if self._items_path is not None:
             known = set(self._items.places) | set(() if self._panel is None else self._panel.items)
@@ -164,6 +167,7 @@ class _Import:
                 for name in sorted(set(self.intake.image.models) - known_models)
             ]
         benchmarks = {benchmark for benchmark, _ in self.intake.items} | set(self._old)
+        benchmarks |= self.intake.named if refused else set()
         problems += [
             Problem("--scale", "unknown-benchmark", f"there are no scores of {name!r}")
             for name in self._given_scales

@@ -86,6 +86,11 @@ class Intake:
         """Benchmarks that are scored circularly."""
         return frozenset(self._circular)
 
+    @property
+    def named(self) -> frozenset[str]:
+        """Benchmarks that records name, those among them whose records say nothing."""
+        return frozenset(self._circular | self._vanilla)
+
     def add(self, records: Records) -> None:
         """Take in a block of records."""
         self.notes += [note for note in records.notes if note not in self.notes]
@@ -135,7 +140,8 @@ class Intake:
         if block.file not in cells.files and len(cells.files) < _MOST_FILES:
             cells.files.append(block.file)
         file = cells.files.index(block.file) if block.file in cells.files else _MOST_FILES - 1
-        cells.add(items, models, here.astype(np.float32), codes, answers, file, lambda at: block.place(int(rows[at])))
+        stored = here.astype(np.float32) + np.float32(0)  # -0 is 0
+        cells.add(items, models, stored, codes, answers, file, lambda at: block.place(int(rows[at])))
 
     def _answers(self, block: _Block, rows: Any) -> Any | None:
         """Digests of the responses of some rows, given as texts or as digests; None if there are none."""

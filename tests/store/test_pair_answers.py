@@ -106,7 +106,7 @@ def test_lmms_eval_counts_from_zero_and_names_its_key(tmp_path: Path) -> None:
     assert [(a.model, a.question, a.response, a.verdict, a.key) for a in read.answers] == [
         ("llava", "1", "A", 1.0, "A"),
         ("llava", "2", "A", 0.0, "B"),
-        ("llava", "3", "", 0.0, "A"),
+        ("llava", "3", "", None, "A"),
         ("llava", "4", "B", 1.0, "B"),
     ]
     with pytest.raises(UsageError, match="whole numbers"):

@@ -47,8 +47,9 @@ def read_lmms_eval(paths: Sequence[Path]) -> Records:
 
     Of several metrics that hold a score the one used is, row by row, the first called ``acc``, ``exact_match`` or
     ``correct`` something, else ``score`` something, else the first; the notes name it and what was left out. A row
-    without any is missing (``no-score``), as is one whose parser drew an option at random, where that can be told
-    (``random-option``). ``response`` is the answer as the task parsed it, else the model's words.
+    without any is missing (``no-score``), as is one of which the task parsed nothing (``unparsed``, ``option-z``) or
+    whose parser drew an option at random, where that can be told (``random-option``).
+    ``response`` is the answer as the task parsed it, else the model's words.
 
     Parameters
     ----------
@@ -186,7 +187,9 @@ def _parse(row: dict[str, Any], line: int) -> _Row:
     chosen = ranked[0] if ranked else None
     score, parsed = readable[chosen] if chosen is not None else (None, None)
     invalid = None if chosen is not None else "no-score"
-    if chosen is not None and samples.drawn_at_random(row, metrics[chosen]):
+    if chosen is not None and (reason := samples.unparsed(row, metrics[chosen])) is not None:
+        score, invalid = None, reason
+    elif chosen is not None and samples.drawn_at_random(row, metrics[chosen]):
         score, invalid = None, "random-option"
     return _Row(
         line=line,

@@ -25,6 +25,7 @@ __all__ = [
     "id_of",
     "metrics_of",
     "score_of",
+    "unparsed",
 ]
 
 ID_KEYS = ("id", "idx", "index", "question_id")
@@ -94,8 +95,7 @@ def score_of(metric: Metric) -> tuple[float | None, str | None]:
     if parsed_value is None or truth is None:
         return None, parsed
     tries = parsed_value if isinstance(parsed_value, list) else [parsed_value]
-    is_open = str(metric.get("question_type", "")).replace("_", "-").startswith(("open", "short"))
-    same = _open_match if is_open else _same_choice
+    same = _open_match if _is_open(metric) else _same_choice
     return float(any(same(truth, attempt) for attempt in tries)), parsed
 
 
@@ -183,6 +183,32 @@ def drawn_at_random(row: Mapping[str, Any], metric: Metric) -> bool:
         said = answer.strip().rstrip(".").lower()
         return content.rstrip(".") not in said and said not in content
     return len(answer.split()) <= _SHORT
+
+
+def unparsed(row: Mapping[str, Any], metric: Metric) -> str | None:
+    """Why there is no parsed answer to score; None if there is one.
+
+    ``unparsed``: the metric's dict names what was parsed, and that is blank. ``option-z``: what the copies of MMMU's
+    parser found is ``Z``, which stands for no option at all, unless it is the answer or one of the prompt's options,
+    or the question is an open one.
+    """
+    if not isinstance(metric, Mapping):
+        return None
+    parsed = _first_string(next((metric[name] for name in _PARSED if metric.get(name) is not None), None))
+    if parsed is not None and not parsed.strip():
+        return "unparsed"
+    letter = _first_string(next((metric[name] for name in _RANDOM if metric.get(name) is not None), None))
+    if letter is None or letter.strip().strip("().") != "Z" or _is_open(metric):
+        return None
+    truths = [str(metric[name]) for name in _TRUTH if metric.get(name) is not None] + [str(row.get("target", ""))]
+    if any(re.search(r"\bZ\b", truth, re.IGNORECASE) for truth in truths):
+        return None
+    is_option = any(name == "Z" for name, _ in _OPTION.findall(str(_first_string(row.get("input")) or "")))
+    return None if is_option else "option-z"
+
+
+def _is_open(metric: Mapping[str, Any]) -> bool:
+    return str(metric.get("question_type", "")).replace("_", "-").startswith(("open", "short"))
 
 
 def harvest(row: Mapping[str, Any], metrics: Iterable[Metric]) -> dict[str, str]:

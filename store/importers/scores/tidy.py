@@ -21,7 +21,7 @@ NEEDED = ("benchmark", "item_id", "model", "score")
 _OPTIONAL = ("modality", "response", "response_digest", "invalid")
 _BLANK = frozenset({"", "nan", "na", "n/a", "none", "null"})
 _WORDS = {"true": 1.0, "false": 0.0}
-_SHOWN = 20
+_SHOWN = 200  # of each kind in a block; the others are counted
 
 
 def recognises(path: Path) -> bool:
@@ -48,7 +48,8 @@ def read_tidy(path: Path) -> Iterator[Records]:
     NotFoundError, FormatError
         As `optotype.store.importers.scores.tables.read_blocks`.
     InvalidDataError
-        Columns are missing; scores are no numbers; ids are floats. Raised after the last row, with all of it.
+        Columns are missing; scores are no numbers; ids are floats or blank. Raised after the last row, with all of it;
+        the rows that can be read are yielded before, so that what else is wrong with them is found too.
     """
     problems = missing_columns(path, NEEDED)
     if problems:
@@ -63,13 +64,14 @@ def read_tidy(path: Path) -> Iterator[Records]:
             if name in block:
                 table[name] = _text(block[name])
         keep, modality = _modality(block, left_out)
+        for name in NEEDED[:3]:
+            keep = keep & table[name].notna().to_numpy()
         table["modality"] = modality
         if not keep.all():
             table = table.loc[keep]
-        if len(problems) > 1000:
-            break
-        if not problems:
-            yield Records(table)
+        if any(problem.kind == "wrong-dtype" for problem in problems):
+            break  # every id of the file is in doubt
+        yield Records(table)
     if problems:
         raise InvalidDataError(f"{path} refused:", problems)
     if left_out:
@@ -96,9 +98,16 @@ def _ids(path: Path, name: str, column: pd.Series[Any], problems: list[Problem])
             problems.append(Problem(str(path), "wrong-dtype", message))
         return column.astype(str).astype("category")
     codes = column.cat.codes.to_numpy()
-    blank = column.index[codes < 0][:_SHOWN]
-    problems += [Problem(f"{path}, row {row}", "blank-id", f"{name} is blank") for row in blank]
+    blank = column.index[codes < 0]
+    problems += [Problem(f"{path}, row {row}", "blank-id", f"{name} is blank") for row in blank[:_SHOWN]]
+    _count_rest(path, "blank-id", f"blank cells of {name}", len(blank), problems)
     return column
+
+
+def _count_rest(path: Path, kind: str, what: str, found: int, problems: list[Problem]) -> None:
+    """A problem that counts those which are not told one by one."""
+    if found > _SHOWN:
+        problems.append(Problem(str(path), kind, f"and {found - _SHOWN} more {what}"))
 
 
 def _text(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -120,9 +129,11 @@ def numbers(path: Path, name: str, column: pd.Series[Any], problems: list[Proble
         bad[place] = value is None
         values[place] = math.nan if value is None else value
     codes = column.cat.codes.to_numpy()
-    for place in np.flatnonzero(bad[codes])[:_SHOWN].tolist():
+    wrong = np.flatnonzero(bad[codes])
+    for place in wrong[:_SHOWN].tolist():
         where = f"{path}, row {column.index[place]}"
         problems.append(Problem(where, "not-a-number", f"{name} is a number, got {words[codes[place]]!r}"))
+    _count_rest(path, "not-a-number", f"cells of {name} that are no numbers", len(wrong), problems)
     return values[codes]
 
 

@@ -25,6 +25,9 @@ _KNOWN_JUDGE = re.compile(
     re.IGNORECASE,
 )
 _CIRCULAR_SETS = ("mmbench", "ccbench")
+# How the logs of groups begin. Of other sets a first rotation alone says nothing: old versions judged all sets so.
+_GROUP_LOG = re.compile(r"\A(?:Failed in (?:Prefetching )?)?Rolling \d+\b|\ASucceed During Pre-fetching")
+_LATER_ROTATION = re.compile(r"^(?:Failed in (?:Prefetching )?)?Rolling [1-9]", re.MULTILINE)
 # Rotations of question i have the indices i, i + 1000000, i + 2000000, ...
 _ROTATION = 10**6
 _MOST_OPTIONS = 26
@@ -32,8 +35,13 @@ _SHOWN = 5
 
 
 def recognises(path: Path) -> bool:
-    """Whether ``path`` is a table with the columns ``index`` and ``prediction``, or a folder that holds one."""
-    return any({"index", "prediction"} <= set(columns_of(file)) for file in _files(path))
+    """Whether ``path`` is a table with ``index`` and ``prediction`` or ``eval_score``, or a folder that holds one."""
+    return any(_is_result(columns_of(file)) for file in _files(path))
+
+
+def _is_result(columns: Sequence[str]) -> bool:
+    """Whether the columns are those of a file of this harness; one of scores may come without the predictions."""
+    return "index" in columns and ("prediction" in columns or "eval_score" in columns)
 
 
 def read_vlmevalkit(paths: Sequence[Path]) -> Records:
@@ -47,12 +55,13 @@ def read_vlmevalkit(paths: Sequence[Path]) -> Records:
     file of which no row has a score is left out with a note. The item's id is ``index``, as text.
 
     Rotations (``index % 1000000``) become one row, right only if all of them are (`grouped`). Benchmarks scored so, and
-    those of MMBench and CCBench whose judged file holds one row a group, are in ``circular``.
+    those whose judged file holds one row a group, as its logs or the predictions beside it show, are in ``circular``.
+    Every other file is vanilla, of whatever set.
 
     Parameters
     ----------
     paths : sequence of Path
-        Files or folders. ``.pkl`` is never opened; files of means (no ``index`` and ``prediction``) are left aside.
+        Files or folders. ``.pkl`` is never opened; files of means (no ``index``) are left aside.
 
     Returns
     -------
@@ -70,25 +79,28 @@ def read_vlmevalkit(paths: Sequence[Path]) -> Records:
     chosen = _best(_tables(_found(paths, problems), problems), notes)
     table: list[dict[str, Any]] = []
     items: dict[tuple[str, str], dict[str, str | None]] = {}
-    circular: dict[str, dict[bool, Path]] = {}
+    circular: dict[str, dict[bool, list[str]]] = {}
     seen: dict[tuple[str, str, str], tuple[str, Judgement]] = {}
     for file in chosen:
-        circular.setdefault(file.dataset, {})[file.is_circular] = file.table.path
+        told = f"{file.model} ({file.table.path})"
+        circular.setdefault(file.dataset, {}).setdefault(file.is_circular, []).append(told)
         for line, item, judgement, row in _rows(file, problems):
             where = f"{file.table.path}:{line}"
             first, known = seen.setdefault((file.dataset, item, file.model), (where, judgement))
             if known != judgement:
                 message = f"another row for item {item!r} of {file.model} than at {first}; equal repeats are accepted"
                 problems.append(Problem(where, "differing-rows", message))
-            told = _item(row)
-            columns = items.setdefault((file.dataset, item), dict(told))
-            for column in [name for name, value in told.items() if columns.setdefault(name, value) != value]:
+            own = _item(row)
+            columns = items.setdefault((file.dataset, item), dict(own))
+            for column in [name for name, value in own.items() if columns.setdefault(name, value) != value]:
                 columns[column] = None
             cells = (file.dataset, item, file.model, judgement.score, "image", judgement.response, judgement.invalid)
             table.append(dict(zip(COLUMNS, (*cells, where), strict=True)))
     for dataset, kinds in circular.items():
         if len(kinds) > 1:
-            message = f"circular in {kinds[True]}, vanilla in {kinds[False]}; the two are not comparable"
+            message = (
+                f"circular: {', '.join(kinds[True])}; vanilla: {', '.join(kinds[False])}; the two are not comparable"
+            )
             problems.append(Problem(dataset, "mixed-circular", message))
     if not table and not problems:
         problems.append(Problem("vlmevalkit", "empty", "no row with a score in any file"))
@@ -114,6 +126,7 @@ class _File:
     rest: str  # of the name, behind the model
     rank: int  # 0: verdicts, 1: extracted answers, 2: predictions
     dataset: str = ""
+    beside_rotated: bool = False  # the predictions that it judges hold rotations
 
     @cached_property
     def verdict(self) -> str | None:
@@ -134,12 +147,15 @@ class _File:
 
     @cached_property
     def is_circular(self) -> bool:
+        """Whether it is scored circularly: it holds rotations, or verdicts on groups of them."""
         if self.is_rotated:
             return True
-        if self.rank == 2 or not any(name in self.dataset.lower() for name in _CIRCULAR_SETS):
+        logs = [row.get("log", "") for _, row in self.table.rows]
+        if self.rank == 2 or any(log.startswith("Match Log") for log in logs):  # of single matches
             return False
-        # One row a group is what the harness writes for these sets; logs of single matches say otherwise.
-        return not any(row.get("log", "").startswith("Match Log") for _, row in self.table.rows)
+        is_set = any(name in self.dataset.lower() for name in _CIRCULAR_SETS)
+        pattern = _GROUP_LOG if is_set else _LATER_ROTATION
+        return self.beside_rotated or any(pattern.search(log) for log in logs)
 
     def judge(self, row: dict[str, str]) -> Judgement:
         return judge(row, self.verdict)
@@ -170,7 +186,7 @@ def _found(paths: Sequence[Path], problems: list[Problem]) -> list[Path]:
 def _tables(paths: Sequence[Path], problems: list[Problem]) -> list[_File]:
     files: list[_File] = []
     for path in paths:
-        if not {"index", "prediction"} <= set(columns_of(path)):
+        if not _is_result(columns_of(path)):
             continue  # means, a status file, a judge's cache
         table = read_table(path, problems)
         if table is None:
@@ -198,7 +214,8 @@ def _best(files: Sequence[_File], notes: list[str]) -> list[_File]:
     chosen: list[_File] = []
     for (model, dataset), some in groups.items():
         best = min(file.rank for file in some)
-        for file in (file for file in some if file.rank == best):
+        rotated = any(file.is_rotated for file in some if file.rank > best)
+        for file in (replace(file, beside_rotated=rotated) for file in some if file.rank == best):
             judged = [file.judge(row) for _, row in file.table.rows]
             if any(judgement.score is not None for judgement in judged):
                 chosen.append(file)

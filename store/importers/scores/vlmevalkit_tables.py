@@ -45,7 +45,7 @@ def columns_of(path: Path) -> tuple[str, ...]:
         if suffix == ".json":
             with path.open(encoding="utf-8-sig") as file:
                 head = file.read(_HEAD)
-            return tuple(name for name in ("index", "prediction") if f'"{name}"' in head)
+            return tuple(name for name in ("index", "prediction", "eval_score") if f'"{name}"' in head)
         if suffix in SUFFIXES:
             with path.open(encoding="utf-8-sig") as file:
                 return tuple(file.readline().rstrip("\r\n").split("\t" if suffix == ".tsv" else ","))

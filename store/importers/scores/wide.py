@@ -19,7 +19,7 @@ from optotype.store.importers.scores.tidy import NEEDED, numbers
 __all__ = ["read_wide", "recognises"]
 
 _PREFIX = re.compile(r"<([^<>]*)>(.+)", re.DOTALL)
-_MODEL_HEADS = ("", "model", "model_name", "name", "unnamed: 0", "index", "__index_level_0__")
+_MODEL_HEADS = ("", "model", "__index_level_0__")  # "": an index that pandas wrote to a CSV
 
 
 def recognises(path: Path) -> bool:
@@ -76,11 +76,11 @@ def read_wide(path: Path) -> Iterator[Records]:
         if models.dtype != "category":
             problems.append(Problem(str(path), "wrong-dtype", f"the first column names models, got {models.dtype}"))
             break
-        codes = models.cat.codes.to_numpy()
-        problems += [Problem(f"{path}, row {row}", "blank-id", "model is blank") for row in block.index[codes < 0]]
+        named = models.cat.codes.to_numpy() >= 0
+        problems += [Problem(f"{path}, row {row}", "blank-id", "model is blank") for row in block.index[~named]]
         scores = np.stack([numbers(path, f"column {name!r}", block[name], problems) for name in heads])
-        if not problems:
-            yield Records(_long(path, benchmark, models, heads, scores))
+        # Also where some cells are wrong: what else is wrong with the others is listed too.
+        yield Records(_long(path, benchmark, models[named], heads, scores[:, named]))
     if problems:
         raise InvalidDataError(f"{path} refused:", problems)
     notes = [f"{path.name}: its name is taken for the benchmark ({benchmark}), its columns for items"]

@@ -146,3 +146,9 @@ def test_dvc_tracks_a_panel_and_a_second_import_leaves_the_first_part_alone(tmp_
     row = panels.import_scores(project, "mini", [tmp_path / "b.csv"])
     assert (row["parts"], row["scores"]) == (2, 4)
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in part.rglob("*") if path.is_file()} == before
+
+
+def test_help_says_where_scales_are_declared() -> None:
+    told = {option.name: str(getattr(option, "help", "")) for option in scores.commands["import"].params}
+    assert "scale_min and scale_max declare the scale" in told["items"]
+    assert "Must agree with scale_min and scale_max of --items" in told["scales"]

@@ -11,7 +11,7 @@ import pytest
 from optotype.schemas.documents import canonical_json
 from optotype.schemas.errors import InvalidDataError
 from optotype.store.importers.scores.lmms_eval import read_lmms_eval, recognises
-from optotype.store.importers.scores.lmms_eval_samples import answer_of, drawn_at_random, score_of
+from optotype.store.importers.scores.lmms_eval_samples import answer_of, drawn_at_random, score_of, unparsed
 
 CONSTANT = "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"  # the hash of null, in every row
 
@@ -302,3 +302,33 @@ def test_byte_order_mark_and_a_file_given_twice(tmp_path):
     path = write(tmp_path, "m", "a", [plain(0, "q", "a")])
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert len(read_lmms_eval([path, tmp_path]).table) == 1
+
+
+@pytest.mark.parametrize(
+    ("parsed", "more", "reason"),
+    [
+        ("Z", {}, "option-z"),
+        ("(Z)", {}, "option-z"),
+        ("", {}, "unparsed"),
+        (" ", {}, "unparsed"),
+        ("B", {}, None),
+        ("Z", {"gt_content": "Z"}, None),
+        ("Z", {"gt_content": "(z)"}, None),
+        ("Z", {"question_type": "open"}, None),
+        ("Z", {"input": "Which?\nA. cat\nZ. dog"}, None),
+        ("Z", {"input": "Which?\nA. cat\nB. dog"}, "option-z"),
+    ],
+)
+def test_nothing_parsed_is_missing(tmp_path, parsed, more, reason):
+    metric = {"id": "x", "gt_content": "A", "pred_parsed": parsed, "is_correct": False}
+    metric |= {name: value for name, value in more.items() if name != "input"}
+    row = {"doc_id": 0, "target": "A", "filtered_resps": ["hm (B)"], "blink_acc": metric}
+    row |= {name: value for name, value in more.items() if name == "input"}
+    assert unparsed(row, metric) == reason
+    write(tmp_path, "m", "blink", [row])
+    table = read_lmms_eval([tmp_path]).table
+    if reason is not None:
+        assert table["invalid"].tolist() == [reason]
+        assert math.isnan(table["score"][0])
+    else:
+        assert table["invalid"].tolist()[0] in (None, "random-option")

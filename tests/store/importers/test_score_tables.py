@@ -217,3 +217,34 @@ def test_a_folder_is_searched_and_what_is_no_table_counted(tmp_path: Path) -> No
     assert len(records.table) == len(ROWS)
     assert any("1 files that are no tables" in note for note in records.notes)
     assert any("acc.csv: left out" in note for note in records.notes)
+
+
+@pytest.mark.parametrize("head", ["index", "name", "id", "date"])
+def test_auto_takes_no_table_for_wide_whose_first_column_is_not_of_models(head: str, tmp_path: Path) -> None:
+    path = tmp_path / "w.csv"
+    path.write_text(f"{head},i1,i2\n1,0,1\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="first column called model"):
+        read_records([path])
+    assert read_records([path], format="wide").table["model"].tolist() == ["1", "1"]  # who says so is believed
+
+
+def test_scores_of_a_harness_are_no_wide_table(tmp_path: Path) -> None:
+    path = tmp_path / "mX" / "mX_TextVQA_VAL_score.csv"
+    path.parent.mkdir()
+    path.write_text("index,eval_score\n1,0.3\n2,1.0\n", encoding="utf-8")
+    table = read_records([path]).table
+    assert table["model"].tolist() == ["mX", "mX"]
+    assert table["item_id"].tolist() == ["1", "2"]
+    assert table["score"].tolist() == [0.3, 1.0]
+
+
+def test_what_is_not_told_one_by_one_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("benchmark,item_id,model,score\n" + "b,,m,x\n" * 203, encoding="utf-8")
+    with pytest.raises(InvalidDataError) as caught:
+        read_records([tmp_path / "a.csv"])
+    told = [problem.message for problem in caught.value.problems]
+    assert len(told) == 402
+    assert [line for line in told if line.startswith("and")] == [
+        "and 3 more blank cells of item_id",
+        "and 3 more cells of score that are no numbers",
+    ]

@@ -336,3 +336,48 @@ def test_units_of_judging():
     assert grouped([right, right], 3) == Judgement(None, "incomplete-group", "A")
     assert grouped([right, lost], 2) == Judgement(None, "option-z", "A")
     assert grouped([lost, wrong], 4).score == 0.0
+
+
+def test_rotations_are_seen_file_by_file(tmp_path):
+    """A set's name makes nothing circular: a file without rotations is vanilla, and the two are not mixed."""
+    rows = [{**row, "hit": 1, "log": "ok"} for row in rotations(1, "BADC")]
+    rotated = save(tmp_path / "mX" / "mX_MMBench_DEV_EN_exact_matching_result.xlsx", rows)
+    plain = save(tmp_path / "mY" / "mY_MMBench_DEV_EN_exact_matching_result.xlsx", [judged(1, 1, "ok")])
+    assert read_vlmevalkit([rotated]).circular == {"MMBench_DEV_EN"}
+    assert read_vlmevalkit([plain]).circular == frozenset()
+    with pytest.raises(InvalidDataError) as error:
+        read_vlmevalkit([tmp_path])
+    (problem,) = error.value.problems
+    assert problem.kind == "mixed-circular"
+    assert f"circular: mX ({rotated}); vanilla: mY ({plain})" in problem.message
+
+
+def test_verdicts_on_groups_beside_their_rotations(tmp_path):
+    """One row a group is circular where the predictions that it judges hold rotations."""
+    save(tmp_path / "m" / "m_MMBench_DEV_EN.xlsx", rotations(1, "BADC"))
+    save(tmp_path / "m" / "m_MMBench_DEV_EN_gpt-4o_result.xlsx", [judged(1, 1, "ok")])
+    assert read_vlmevalkit([tmp_path]).circular == {"MMBench_DEV_EN"}
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "circular"),
+    [
+        ("MMBench_DEV_EN", "Rolling 0 Matched.\n", True),
+        ("MMBench_DEV_EN", "Failed in Rolling 1: Answer is A", True),
+        ("MMBench_DEV_EN", "", False),
+        ("DS", "Succeed During Pre-fetching", False),  # old versions judged single questions so
+        ("DS", "Rolling 0 Matched.\nRolling 1 Matched.", True),
+        ("DS", "Failed in Prefetching Rolling 1: Answer is A", True),
+    ],
+)
+def test_logs_that_show_groups(tmp_path, name, log, circular):
+    path = save(tmp_path / "m" / f"m_{name}_gpt-4o_result.xlsx", [judged(1, 1, log)])
+    assert bool(read_vlmevalkit([path]).circular) is circular
+
+
+def test_scores_without_the_predictions(tmp_path):
+    path = save(tmp_path / "m" / "m_TextVQA_VAL_score.csv", [{"index": i, "eval_score": i / 2} for i in range(3)])
+    assert recognises(path)
+    records = read_vlmevalkit([path])
+    assert scores(records) == {("m", "0"): 0.0, ("m", "1"): 0.5, ("m", "2"): 1.0}
+    assert set(records.table["benchmark"]) == {"TextVQA_VAL"}

@@ -430,3 +430,23 @@ def test_real_matrices(shared_panel: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(shown[name].to_numpy(), wanted)
     told = shown["score"].where(shown["benchmark"] == "blink_val")
     assert int(np.isnan(told.sel(model="QwenVLMax").to_numpy()).sum() - (4748 - 1901)) == 297
+
+
+def test_cells_that_are_no_numbers_hide_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "off.csv"
+    rows = ["x,1,a,1", "x,,a,1", "x,2,a,abc", "x,3,a,7", "x,3,b,-0.5", "x,4,c,inf", "x,1,a,0", "y,1,a,n"]
+    path.write_text("\n".join(["benchmark,item_id,model,score", *rows]) + "\n", encoding="utf-8")
+    wide = tmp_path / "w.csv"
+    wide.write_text("model,i,j\nm,x,3\n,0,5\n", encoding="utf-8")
+    found = refused(tmp_path / "p", [path, wide], scales={"y": (0.0, 1.0)})
+    assert [kind for kind, _ in found].count("off-scale") == 4
+    assert sorted({kind for kind, _ in found}) == ["blank-id", "conflicting-score", "not-a-number", "off-scale"]
+    assert sum(kind == "not-a-number" for kind, _ in found) == 3
+    assert sum(kind == "blank-id" for kind, _ in found) == 2
+    for span in ("(7)", "(-0.5)", "(inf)", "(3)"):
+        assert any(span in message for _, message in found)
+
+
+def test_a_negative_zero_is_zero(tmp_path: Path) -> None:
+    import_panel(tmp_path / "p", [table(tmp_path / "a.csv", [("b", "1", "m", "-0"), ("b", "2", "m", "-1e-60")])])
+    assert not np.signbit(matrix(tmp_path / "p").to_numpy()).any()

@@ -7,11 +7,12 @@ runs one thread per task everywhere.
 from __future__ import annotations
 
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from typing import Any, Protocol, TypeVar
 
 import dask
@@ -84,7 +85,25 @@ class _Processes:
         self.workers = workers
 
     def map(self, function: Callable[[S, T], R], shared: S, tasks: Iterable[T]) -> Iterator[R]:
-        return _in_order(lambda task: self._pool.submit(function, shared, task), tasks, 2 * self.workers)
+        def submit(task: T) -> Any:
+            with _deaf_children():  # a worker is started where there is something to do
+                return self._pool.submit(function, shared, task)
+
+        return _in_order(submit, tasks, 2 * self.workers)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes that are started meanwhile never see Ctrl-C, from their first instruction on.
+
+    A terminal sends it to all processes of a command; the one that the others work for answers for them.
+    """
+    resource_tracker.ensure_running()  # its start would let SIGINT through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited, unlike a handler
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Cluster:
@@ -152,6 +171,11 @@ def scheduler(text: str = "threads", *, workers: int | None = None) -> Iterator[
         with threadpool_limits(limits=1), dask.config.set(scheduler="processes", num_workers=count):
             try:
                 yield _Processes(processes, count)
+            except BaseException as error:
+                if not isinstance(error, Exception):  # Ctrl-C: nobody waits for what is under way
+                    for worker in list((processes._processes or {}).values()):
+                        worker.terminate()
+                raise
             finally:
                 processes.shutdown(cancel_futures=True)
     elif ":" in text:

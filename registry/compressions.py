@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["COMPRESSION_FORMAT", "compress"]
 
 COMPRESSION_FORMAT = 1
+_FILES = ("items.parquet", "models.csv", "metrics.json", "compression.json")
 _MODEL_COLUMNS = (
     "model",
     "score_all",
@@ -86,7 +87,7 @@ def compress(
     """
     from optotype.pipelines.compression.compress import compress as run
 
-    folder = None if out is None else check_out(out)
+    folder = None if out is None else check_out(out, _FILES)
     scores = open_reference(project, "scores", panel)
     vectors = None if embeddings is None else open_reference(project, "embeddings", embeddings)
     done = run(

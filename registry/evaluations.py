@@ -93,7 +93,7 @@ def evaluate(
     from optotype.pipelines.evaluation.plan import PROTOCOLS, Options, chosen_selectors
     from optotype.store.project import Project
 
-    folder = None if out is None else check_out(out)
+    folder = None if out is None else check_out(out, ("metrics.json", "evaluation.json"))
     if project is None and any(needs_project(name) for name in (panel, embeddings) if name is not None):
         project = Project.find()
     elif project is not None and not isinstance(project, Project):
@@ -141,6 +141,7 @@ def write_evaluation(document: Mapping[str, Any], out: Path) -> list[Path]:
     list of Path
         The files written, ``evaluation.json`` last: with it the folder is whole.
     """
+    check_out(out, [f"{name}.csv" for name in document["tables"]])
     written = []
     for name, rows in document["tables"].items():
         columns = list(dict.fromkeys(column for row in rows for column in row))

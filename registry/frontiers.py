@@ -59,7 +59,7 @@ def frontier(
     from optotype.pipelines.compression.frontier import frontier as run
     from optotype.pipelines.scheduler import scheduler as open_scheduler
 
-    folder = None if out is None else check_out(out)
+    folder = None if out is None else check_out(out, ("items.parquet", "frontier.json"))
     scores = open_reference(project, "scores", panel)
     with open_scheduler(scheduler):
         done = run(scores, gain=gain, axis=axis, category_by=category_by)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optotype.pipelines.compression.scaled import unit_scale
 from optotype.registry.exporters.results import Results, read_results
 from optotype.registry.exporters.suite import OpenSuite, find_panel_of, open_suite, project_of
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError
@@ -194,7 +195,7 @@ def _scaled(read: Results, low: Floats, high: Floats) -> Floats:
             for row, at in zip(*(part.tolist() for part in np.nonzero(off)), strict=True)
         ]
         raise InvalidDataError("results refused:", limited(problems))
-    scaled: Floats = (read.scores - low) / (high - low)
+    scaled: Floats = unit_scale(read.scores, low, high)
     return scaled
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optotype.registry.references import needs_project
-from optotype.schemas.errors import UsageError
+from optotype.schemas.errors import NotFoundError, UsageError
 from optotype.store.drafts import draft_file
 
 if TYPE_CHECKING:
@@ -42,20 +43,42 @@ def open_reference(project: Project | str | Path | None, kind: str, reference: s
         return open_panel(source)
     from optotype.store.embeddings import open_embeddings
 
-    return open_embeddings(source)
+    try:
+        return open_embeddings(source)
+    except NotFoundError as error:
+        hint = "optotype embeddings list shows what the project holds; what DVC tracks may have to be fetched: dvc pull"
+        raise NotFoundError(error.message, hint=hint) from error
 
 
-def check_out(out: str | Path) -> Path:
-    """``out`` as the path of a folder, which is there or can be made.
+def check_out(out: str | Path, files: Sequence[str] = ()) -> Path:
+    """``out`` as the path of a folder, which is there or can be made, and where ``files`` can be written.
 
     Raises
     ------
     UsageError
-        It is a file.
+        It is empty, a file, a link to nothing, below a file, or nowhere to write; or one of the files is a folder.
     """
+    if not str(out):
+        raise UsageError("--out is empty", hint="Give a folder; . is the working directory.")
     folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; --out takes a folder")
+    for place in (folder, *folder.absolute().parents):
+        if place.is_symlink() and not place.exists():
+            raise UsageError(f"{place} is a link to nothing; --out takes a folder")
+        if place.exists():
+            break
+    if not place.is_dir():
+        raise UsageError(
+            f"{folder} is a file; --out takes a folder"
+            if place == folder
+            else f"{place} is a file, so {folder} cannot be a folder in it"
+        )
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise UsageError(f"{place} cannot be written to", hint="Choose another folder for --out.")
+    taken = [folder / name for name in files if (folder / name).is_dir()]
+    if taken:
+        raise UsageError(
+            f"{taken[0]} is a folder; a file is to be written there", hint="Move it away, or choose another --out."
+        )
     return folder
 
 

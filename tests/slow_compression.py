@@ -26,7 +26,8 @@ __all__ = [
 def matrix(panel: xr.Dataset, variable: str = "score") -> np.ndarray:
     """Scaled scores, (models, items)."""
     low, high = panel["scale_min"].to_numpy(), panel["scale_max"].to_numpy()
-    return (np.asarray(panel[variable].to_numpy(), dtype=np.float64) - low) / (high - low)
+    raw = np.asarray(panel[variable].to_numpy(), dtype=np.float64)
+    return np.round((raw - low) / (high - low), 6)  # what float32 holds
 
 
 def slow_spearman(first: Sequence[float], second: Sequence[float]) -> float:

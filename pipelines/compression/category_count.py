@@ -20,7 +20,7 @@ from optotype.pipelines.kernels.spearman import SAME
 from optotype.pipelines.kernels.subsets import MOST_SUBSETS, subset_correlations, subset_rho
 from optotype.schemas.errors import UsageError
 
-__all__ = ["CategoryCount", "Judged", "greedy", "judged", "search"]
+__all__ = ["CategoryCount", "Judged", "greedy", "judged", "nothing", "search"]
 
 Floats = NDArray[np.float64]
 
@@ -135,7 +135,7 @@ def search(
     count = math.comb(total, k)
     method = "greedy" if greedy_only else "exhaustive"
     if k > total:
-        return _nothing(f"there are {total} categories, so no subset of {k}", method)
+        return nothing(f"there are {total} categories, so no subset of {k}", method)
     if count > MOST_SUBSETS and not greedy_only:
         raise UsageError(
             f"{k} of {total} categories are {count:,} subsets; at most {MOST_SUBSETS:,} are searched",
@@ -159,7 +159,7 @@ def search(
         )
         if greedy_only:
             reason = f"greedy selection finds no subset of {k} of {total} categories that can be judged"
-        return _nothing(reason, method, subsets=count, skipped=skipped, undefined=undefined)
+        return nothing(reason, method, subsets=count, skipped=skipped, undefined=undefined)
     gap = best_rho - steps_rho if best is not None and steps is not None else None
     return CategoryCount(
         subset=subset,
@@ -198,7 +198,8 @@ def greedy(bench: Judged, k: int) -> tuple[tuple[int, ...] | None, float]:
     return tuple(sorted(chosen)), rho
 
 
-def _nothing(reason: str, method: str, *, subsets: int = 0, skipped: int = 0, undefined: int = 0) -> CategoryCount:
+def nothing(reason: str, method: str, *, subsets: int = 0, skipped: int = 0, undefined: int = 0) -> CategoryCount:
+    """No subset, and why."""
     return CategoryCount(None, None, 0, subsets, skipped, undefined, None, None, method, reason)
 
 

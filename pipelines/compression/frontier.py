@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optotype.pipelines.compression.axes import AxisGain, axis_gains, largest_gain
 from optotype.pipelines.compression.columns import map_blocks
-from optotype.pipelines.compression.leaderboard import slice_scores
+from optotype.pipelines.compression.leaderboard import check_models, slice_scores
 from optotype.pipelines.compression.slices import slices
 from optotype.pipelines.kernels.item_moments import DECIMALS, ROUNDING, Moments, item_moments, row_group_means
 from optotype.schemas.errors import UsageError
@@ -89,8 +89,9 @@ def frontier(
     NotFoundError
         No such axis.
     InvalidDataError
-        An axis that is not ``name:position``.
+        No model has scores; an axis that is not ``name:position``.
     """
+    check_models(panel)
     if gain is not None and axis is not None:
         raise UsageError("give a gain or an axis, not both")
     if gain is not None and not (math.isfinite(gain) and 0 < gain <= 1):

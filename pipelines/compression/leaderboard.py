@@ -21,6 +21,7 @@ __all__ = [
     "NORMALISATIONS",
     "Normalise",
     "category_scores",
+    "check_models",
     "check_normalise",
     "entering",
     "gaps_warning",
@@ -159,7 +160,31 @@ def entering(category_scores: Floats, names: Sequence[str] | None = None) -> NDA
     return enters
 
 
-def leaderboard(category_scores: Floats, normalise: Normalise = "none") -> Floats:
+def check_models(panel: xr.Dataset) -> None:
+    """Refuse a panel of runs without the image alone.
+
+    Raises
+    ------
+    InvalidDataError
+        It has no model with scores.
+    """
+    if panel.sizes["model"] == 0 or panel.sizes["item"] == 0:
+        blind = panel.sizes.get("blind_model", 0)
+        raise InvalidDataError(
+            f"panel {panel.attrs.get('name', '')}: no model has scores"
+            + (f", only {blind} blind run(s) do" if blind else ""),
+            [],
+            hint="Import scores of models that see the images with `optotype scores import`",
+        )
+
+
+def leaderboard(
+    category_scores: Floats,
+    normalise: Normalise = "none",
+    *,
+    enters: NDArray[np.bool_] | None = None,
+    names: Sequence[str] | None = None,
+) -> Floats:
     """A model's score: the mean over the categories that it has, (M,), rounded to 12 decimals.
 
     Parameters
@@ -169,6 +194,10 @@ def leaderboard(category_scores: Floats, normalise: Normalise = "none") -> Float
     normalise : {"none", "zscore"}
         ``zscore`` standardises each category over the entering models first (population sd; a constant category is
         left out).
+    enters : ndarray (M,) bool, optional
+        Models that enter, where that is known already; by default those with at least half of these categories.
+    names : sequence of str, optional
+        Of the models, for the error alone.
 
     Returns
     -------
@@ -181,16 +210,17 @@ def leaderboard(category_scores: Floats, normalise: Normalise = "none") -> Float
         Fewer than 3 models enter.
     """
     check_normalise(normalise)
-    enters = entering(category_scores)
+    if enters is None:
+        enters = entering(category_scores, names)
     values = np.where(enters[:, None], category_scores, np.nan)
     if normalise == "zscore":
         values = standardised(values)
     return nan_mean(values).round(DECIMALS)
 
 
-def gaps_warning(category_scores: Floats, normalise: Normalise) -> str | None:
+def gaps_warning(category_scores: Floats, normalise: Normalise, enters: NDArray[np.bool_]) -> str | None:
     """What to say where entering models lack categories and nothing was normalised; None if all is well."""
-    lacking = int(np.isnan(category_scores[entering(category_scores)]).any(axis=1).sum())
+    lacking = int(np.isnan(category_scores[enters]).any(axis=1).sum())
     if normalise != "none" or not lacking:
         return None
     return (

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optotype.pipelines.compression.category_count import search
+from optotype.pipelines.compression.category_count import nothing, search
 from optotype.pipelines.compression.cleaning import Cleaning, clean
 from optotype.pipelines.compression.item_statistics import ItemStatistics, item_statistics
 from optotype.pipelines.compression.leaderboard import (
     Normalise,
     category_scores,
+    check_models,
     entering,
     gaps_warning,
     leaderboard,
@@ -47,7 +48,9 @@ class Run:
     """The state that one stage hands to the next."""
 
     def __init__(self, panel: xr.Dataset, cut: Slices, normalise: Normalise, place: Scheduler) -> None:
+        check_models(panel)
         self.panel, self.cut, self.normalise, self.place = panel, cut, normalise, place
+        self.names = [str(name) for name in panel["model"].to_numpy()]
         self.stages: list[dict[str, Any]] = []
         self.warnings: list[str] = []
         self.statistics: ItemStatistics = item_statistics(panel)
@@ -55,7 +58,9 @@ class Run:
         nobody = np.full(panel.sizes["model"], np.nan)
         self.all_items, self.reference, self.compressed = nobody, nobody, nobody
         self.categories = np.empty((panel.sizes["model"], 0))  # scores of the models in the categories still alive
+        self.coverage = self.categories  # finite where a model has scores in one of them; z-scores may lack more
         self.pruning: Pruning | None = None
+        self.unranked: str | None = None  # why the last stage ranks nobody
 
     def clean(self, tau: float) -> None:
         """Stage 0."""
@@ -72,15 +77,17 @@ class Run:
                     )
                     for row in done.report.to_dict("records")
                 ],
-                hint="Keep more with a larger --tau",
+                hint=self._more_items(done.keep),
             )
-        before = self._by_category(None)
-        after = self._by_category(done.keep)
+        before, covered_before = self._by_category(None)
+        after, self.coverage = self._by_category(done.keep)
         if "blind" not in self.panel:
             self.warnings.append("the panel has no blind runs: only all-correct items are dropped")
         try:
-            self.all_items, self.reference = (leaderboard(scores, self.normalise) for scores in (before, after))
-            warning = gaps_warning(after, self.normalise)
+            enter_before, enter_after = (entering(known, self.names) for known in (covered_before, self.coverage))
+            self.all_items = leaderboard(before, self.normalise, enters=enter_before)
+            self.reference = leaderboard(after, self.normalise, enters=enter_after)
+            warning = gaps_warning(after, self.normalise, enter_after)
         except InvalidDataError as error:  # cleaning needs no ranking; the later stages will refuse
             warning = f"no ranking: {error.summary}"
         if warning:
@@ -95,7 +102,7 @@ class Run:
 
     def represent(self, target: float) -> None:
         """Stage 1."""
-        entering(self.categories, [str(name) for name in self.panel["model"].to_numpy()])  # refuses too few models
+        entering(self.coverage, self.names)  # refuses too few models
         done = representatives(self.panel, self.cut, self.alive, target=target, statistics=self.statistics)
         rows = done.report.to_dict("records")
         self.warnings += [text for row in rows for text in row["warnings"]]
@@ -136,6 +143,14 @@ class Run:
         rhos = spearman_rows(self.categories.T, pooled.T)
         finite = rhos[np.isfinite(rhos)]
         rows = done.report.to_dict("records")
+        if not done.selected.any():
+            largest = max(row["n"] for row in rows)
+            self.unranked = (
+                f"no item is kept: the retention {retention:g} of pools of at most {largest} items is less than one "
+                f"item, and the floor is {floor}; raise --retention or --floor"
+            )
+        if self.unranked:
+            self.warnings.append(f"stage 2 ranks nobody: {self.unranked}")
         number = {name: place for place, name in enumerate(self.cut.categories)}
         for row in rows:
             row["rho"] = float(rhos[number[row["category"]]])
@@ -153,6 +168,7 @@ class Run:
                 "seed": seed,
                 "filled_by": list(dict.fromkeys(row["filled_by"] for row in rows)),
                 "undefined_rho": len(rows) - len(finite),
+                "reason": None if len(finite) else self.unranked or "all models tie in every category",
                 "notes": notes,
                 "categories": rows,
             },
@@ -162,11 +178,15 @@ class Run:
         """Stage 3."""
         there = np.unique(self.cut.category_of_item[self.alive])
         columns = self.categories[:, there]
-        found = search(columns, k, self.normalise, greedy_only=greedy)
-        shape = spectrum(columns)
+        method = "greedy" if greedy else "exhaustive"
+        if self.unranked:
+            found, shape = nothing(f"after stage 2 {self.unranked}", method), None
+        else:
+            found = search(columns, k, self.normalise, greedy_only=greedy)
+            shape = asdict(spectrum(columns))
         alive = self.alive
         names = [self.cut.categories[number] for number in there.tolist()]
-        details: dict[str, Any] = {"k": k, **asdict(found), "spectrum": asdict(shape)}
+        details: dict[str, Any] = {"k": k, **asdict(found), "spectrum": shape}
         for key in ("subset", "greedy_subset"):
             chosen = details.pop(key)
             details[key] = None if chosen is None else [names[place] for place in chosen]
@@ -189,16 +209,36 @@ class Run:
         """Leaderboards over all items, over the cleaned ones, and after the last stage."""
         return {"all": self.all_items, "reference": self.reference, "compressed": self.compressed}
 
-    def _by_category(self, keep: NDArray[np.bool_] | None) -> Floats:
-        """Category scores as means of their benchmarks, of the categories that still have an item."""
+    def _more_items(self, keep: NDArray[np.bool_]) -> str:
+        """What helps where stage 0 drops everything."""
+        found = self.statistics
+        if (~keep & ~found.all_correct & (found.blind_mean < 1)).any():
+            return "Keep more with a larger --tau"
+        return (
+            "No --tau keeps an item: each is solved by every model, or by every run without the image; import harder "
+            "items, or more models"
+        )
+
+    def _by_category(self, keep: NDArray[np.bool_] | None) -> tuple[Floats, Floats]:
+        """Category scores as means of their benchmarks, of the categories that still have an item.
+
+        And the same without normalisation: a z-score lacks what is constant, too, which is not a lack of scores.
+        """
         scores = slice_scores(self.panel, self.cut.of_item, len(self.cut), keep)
-        found = category_scores(scores, self.cut, self.normalise)
         there = np.unique(self.cut.category_of_item if keep is None else self.cut.category_of_item[keep])
-        return found[:, there]
+        found, plain = (category_scores(scores, self.cut, how)[:, there] for how in (self.normalise, "none"))
+        return found, plain
 
     def _rank(self, scores: Floats) -> None:
+        """The leaderboard over some categories; without one, `unranked` says why."""
         there = ~np.isnan(scores).all(axis=0)
-        self.compressed = leaderboard(scores[:, there], self.normalise)
+        try:
+            self.compressed = leaderboard(scores[:, there], self.normalise, names=self.names)
+        except InvalidDataError as error:
+            self.compressed, self.unranked = np.full(len(scores), np.nan), error.summary
+        else:
+            tied = np.isnan(self.compressed).all()
+            self.unranked = f"no category tells models apart under {self.normalise}" if tied else None
 
     def _stage(
         self, alive: NDArray[np.bool_], *, rho: float, compares: str, details: dict[str, Any], null: bool = False

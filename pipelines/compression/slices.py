@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Slices", "slices"]
 
+# Of each item alone, or no property of it: nothing to propose as a category.
+_NO_GROUPS = frozenset({"item", "scale_min", "scale_max", "question", "answer", "image"})
+
 
 @dataclass(frozen=True)
 class Slices:
@@ -90,6 +93,7 @@ def _column(panel: xr.Dataset, by: str) -> list[str]:
         if name in panel.coords and panel[name].dims == ("item",):
             return _texts(panel[name].values)
     known = [str(name).removeprefix("item_") for name, values in panel.coords.items() if values.dims == ("item",)]
+    known = [name for name in known if name not in _NO_GROUPS]
     raise NotFoundError(f"the items have no column {by!r}", hint=did_you_mean(by, known))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optotype.pipelines.compression.leaderboard import entering, standardised
+from optotype.pipelines.kernels.item_moments import DECIMALS
 
 __all__ = ["Spectrum", "spectrum"]
 
@@ -65,6 +66,7 @@ def spectrum(matrix: NDArray[np.float64]) -> Spectrum:
     InvalidDataError
         Fewer than 3 models enter.
     """
+    matrix = matrix.round(DECIMALS)  # means of other chunks differ behind it, and nothing here may hang on that
     rows = matrix[entering(matrix)]
     standard = standardised(rows)
     constant = np.isnan(standard).all(axis=0)

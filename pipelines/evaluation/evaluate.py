@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from optotype.pipelines.compression.cleaning import clean
 from optotype.pipelines.compression.embeddings import aligned
-from optotype.pipelines.compression.leaderboard import category_scores, slice_scores
+from optotype.pipelines.compression.leaderboard import category_scores, check_models, slice_scores
 from optotype.pipelines.compression.representatives import representatives
 from optotype.pipelines.compression.slices import Slices, slices
 from optotype.pipelines.evaluation.plan import BASELINE, Options
@@ -98,6 +98,7 @@ def evaluate(
     report = progress or SILENT
     if workers is not None and workers < 1:
         raise UsageError(f"workers are 1 or more processes, got {workers}")
+    check_models(panel)
     sets = read_variants(variants, panel) if variants is not None else []
     stages = _stages(panel, options)
     key = _key(panel, embeddings, options)

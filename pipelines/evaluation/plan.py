@@ -118,5 +118,5 @@ class Options:
 def chosen_selectors(names: Sequence[str] | str) -> tuple[str, ...]:
     """Names of selectors, separated by commas or in a sequence; ``all`` is every one."""
     parts = names.split(",") if isinstance(names, str) else [part for name in names for part in name.split(",")]
-    wanted = [part.strip() for part in parts if part.strip()]
+    wanted = [part.strip() for part in parts if part.strip()]  # none at all is refused by `Options.check`
     return tuple(SELECTORS) if "all" in wanted else tuple(dict.fromkeys(wanted))

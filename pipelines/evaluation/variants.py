@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from optotype.pipelines.compression.scaled import unit_scale
 from optotype.pipelines.kernels.spearman import spearman_rows
 from optotype.schemas.errors import FormatError, InvalidDataError, NotFoundError, Problem
 
@@ -181,7 +182,7 @@ def _with_scores(path: Path, table: pd.DataFrame, panel: xr.Dataset) -> list[Var
     problems += _listed(where, "repeated-score", "more than one score")
     if problems:
         raise InvalidDataError(f"{path} cannot be used", problems)
-    values = (scores - low[place]) / (high[place] - low[place])
+    values = unit_scale(scores, low[place], high[place])
     found = []
     for name, rows in table.groupby("set", sort=False).indices.items():
         models = tuple(dict.fromkeys(table["model"].iloc[rows]))

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from optotype.pipelines.compression.scaled import unit_scale
 from optotype.pipelines.compression.slices import Slices, slices
 from optotype.pipelines.evaluation.splits import Split
 from optotype.pipelines.selectors.pool import Pool
@@ -173,7 +174,7 @@ class Workspace:
         """Scaled scores of some models on some items, (models, items) float64, NaN where missing."""
         raw = np.asarray(self.get("score")[:, index][models], dtype=np.float64)
         low, high = self.labels["scale_min"][index], self.labels["scale_max"][index]
-        return np.asarray((raw - low) / (high - low), dtype=np.float64)
+        return np.asarray(unit_scale(raw, low, high), dtype=np.float64)
 
     def responses(self, models: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.uint32] | None:
         """Digests of the answers of some models on some items, or None if the panel has none."""

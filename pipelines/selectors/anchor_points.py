@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from optotype.pipelines.kernels.cells import seed_of
 from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.kernels.shares import shares
-from optotype.pipelines.selectors.anchors import in_fixed_order
+from optotype.pipelines.selectors.anchors import all_known, in_fixed_order
+from optotype.pipelines.selectors.order import seeded_keys
 from optotype.pipelines.selectors.selector import Selection, check_budget, everything
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class AnchorPoints:
     - *Equally near medoids*: an item goes to the one whose mean score is nearest to its own, then to the first.
     - *Large pools*: above 5,000 items the pool is cut at random (seeded) into the fewest equal parts of at most that
       size, K is shared among them in proportion, and each part gets its own medoids. The notes say so.
+    - *Items without any score*: they are in no distance and stand for nothing; a budget larger than the other items is
+      filled up with them, in seeded random order, and then all kept items count the same.
     - *K of all items*: the whole pool without weights.
     """
 
@@ -51,15 +54,19 @@ class AnchorPoints:
         budget = check_budget(pool, budget, seed)
         if budget == pool.n:
             return everything(pool)
+        known = np.flatnonzero(pool.valid > 0)
+        if budget > len(known):
+            index, weight = all_known(pool.valid, budget, seeded_keys(pool, seed))
+            return Selection(index, weight=weight, details={"seed": seed})
         rng = np.random.default_rng(seed_of(seed, "anchor points"))
-        pieces = -(-pool.n // MOST_ITEMS)
+        pieces = -(-len(known) // MOST_ITEMS)
         notes: tuple[str, ...] = ()
-        parts = [np.arange(pool.n)]
+        parts = [known]
         if pieces > 1:
-            parts = [np.sort(part) for part in np.array_split(rng.permutation(pool.n), pieces)]
+            parts = [np.sort(part) for part in np.array_split(rng.permutation(known), pieces)]
             notes = (
-                f"{pool.n} items are more than the {MOST_ITEMS} whose distances are held at once: medoids were sought "
-                f"within {pieces} random parts",
+                f"{len(known)} items are more than the {MOST_ITEMS} whose distances are held at once: medoids were "
+                f"sought within {pieces} random parts",
             )
         scores = in_fixed_order(pool.scores)
         places = shares([len(part) for part in parts], budget)
@@ -70,7 +77,7 @@ class AnchorPoints:
                 medoids, counts = _medoids(scores[:, part], int(place), start)
                 size[part[medoids]] = counts
         index = np.flatnonzero(size)
-        return Selection(index.astype(np.int64), weight=size[index] / pool.n, notes=notes, details={"seed": seed})
+        return Selection(index.astype(np.int64), weight=size[index] / len(known), notes=notes, details={"seed": seed})
 
 
 def correlation_distance(scores: NDArray[Any]) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.kernels.shares import shares
 
-__all__ = ["anchors", "in_fixed_order"]
+__all__ = ["all_known", "anchors", "in_fixed_order"]
 
 _STARTS = 5
 _COSTLY = 4_000_000  # items times clusters: there k-means++ takes longer than all else
@@ -63,6 +63,14 @@ def anchors(
     index = np.sort(order[place_in_cluster < places[label[order]]])
     weight = size[label[index]] / (n * places[label[index]])
     return index.astype(np.int64), weight
+
+
+def all_known(
+    valid: NDArray[np.integer[Any]], budget: int, keys: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Every item with a score and, by ``keys``, as many of the others as ``budget`` allows; all count the same."""
+    order = np.lexsort((keys, valid == 0))
+    return np.sort(order[:budget]).astype(np.int64), np.full(budget, 1 / budget)
 
 
 def in_fixed_order(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -173,6 +173,19 @@ def _degenerate(selector: Selector, seed: int) -> Iterator[str]:
                 yield f"{name}: {text}"
 
 
+def _unscored(selector: Selector, seed: int) -> Iterator[str]:
+    """Every third item has no score; both benchmarks have more scored items than their shares."""
+    pool = random_pool(seed, sizes=(40, 20))
+    scores = pool.scores.copy()
+    scores[:, ::3] = np.nan
+    pool = replace(pool, matrix=scores).take(np.arange(len(scores)))
+    silent = np.flatnonzero(pool.valid == 0)
+    for budget in (1, 9, 30):
+        kept = np.intersect1d(selector.select(pool, budget, seed=seed).index, silent)
+        if len(kept):
+            yield f"items without a score come last; {len(kept)} of {budget} kept are such, while others are left"
+
+
 def _embeddings(selector: Selector, seed: int) -> Iterator[str]:
     pool = random_pool(seed)
     missing = np.full_like(np.asarray(pool.vision_text), np.nan)
@@ -221,6 +234,7 @@ CHECKS: Mapping[str, Callable[[Selector, int], Iterator[str]]] = MappingProxyTyp
         "model-order": _model_order,
         "estimates": _estimates,
         "degenerate": _degenerate,
+        "unscored": _unscored,
         "embeddings": _embeddings,
         "other-benchmarks": _other_benchmarks,
     }
@@ -238,7 +252,7 @@ def conformance_problems(selector: Selector, seed: int = 0, *, skip: frozenset[s
         Of the pools and of the selections.
     skip : frozenset of str
         Names of `CHECKS` that do not apply. ``model-order`` is one for a method whose start or sums depend on the
-        order of the models.
+        order of the models, ``unscored`` for one that draws items whatever is known of them.
 
     Notes
     -----

@@ -18,6 +18,8 @@ __all__ = ["RandomItems"]
 class RandomItems:
     """K items of the pool, each set of K as likely as any other; no scores are read.
 
+    So an item that no build model has a score on is drawn like any other; every other selector keeps those for last.
+
     The items with the K smallest seeded random numbers: for one seed, a smaller budget gives a part of a larger one's
     items, whatever the order of the items.
     """

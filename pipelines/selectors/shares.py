@@ -25,7 +25,9 @@ Draw = Callable[[str, NDArray[np.int64], int], tuple[str, NDArray[np.int32]]]
 """Benchmark, positions of its items, share -> what its cells are drawn on, and the cell of each item (-1: none)."""
 
 
-def best_of_each(cell: NDArray[np.int32], order: NDArray[np.int64], share: int) -> tuple[NDArray[np.int64], int]:
+def best_of_each(
+    cell: NDArray[np.int32], order: NDArray[np.int64], share: int, scored: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.int64], int]:
     """Which items fill a share: the best of each cell, then the best of those that remain.
 
     Parameters
@@ -36,6 +38,9 @@ def best_of_each(cell: NDArray[np.int32], order: NDArray[np.int64], share: int) 
         Positions from the best item to the worst.
     share : int
         At least the number of cells.
+    scored : ndarray (n,) bool, optional
+        Items that can stand for a cell; all by default. The paper is silent on a cell without a single score: here it
+        has no best item.
 
     Returns
     -------
@@ -49,6 +54,8 @@ def best_of_each(cell: NDArray[np.int32], order: NDArray[np.int64], share: int) 
     leads = np.zeros(len(order), dtype=bool)
     leads[first] = True
     leads &= ordered >= 0
+    if scored is not None:
+        leads &= scored[order]
     remaining = order[~leads][: share - int(leads.sum())]
     return np.sort(np.concatenate([order[leads], remaining])), int(leads.sum())
 
@@ -78,7 +85,9 @@ def in_shares(pool: Pool, budget: int, *, seed: int, draw: Draw) -> Selection:
         if share == 0:
             continue
         space, cell = draw(benchmark, members, share)
-        kept, from_cells = best_of_each(cell, best_first(score[members], keys[members]), share)
+        kept, from_cells = best_of_each(
+            cell, best_first(score[members], keys[members]), share, ~np.isnan(score[members])
+        )
         chosen.append(members[kept])
         labels.append(cell[kept])
         told.append(

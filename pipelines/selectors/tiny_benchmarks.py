@@ -13,7 +13,7 @@ from optotype.pipelines.irt.binarise import Binarisation, binarise
 from optotype.pipelines.irt.two_parameter import TwoParameter, blocks, fit
 from optotype.pipelines.kernels.cells import seed_of
 from optotype.pipelines.selectors.anchor_points import item_means
-from optotype.pipelines.selectors.anchors import anchors, in_fixed_order
+from optotype.pipelines.selectors.anchors import all_known, anchors, in_fixed_order
 from optotype.pipelines.selectors.irt_2pl import ResponseModel, fit_notes, response_model
 from optotype.pipelines.selectors.order import seeded_keys
 from optotype.pipelines.selectors.selector import Selection, check_budget, everything
@@ -79,7 +79,8 @@ class TinyAnchors:
     Every item is the vector of its scaled scores over the build models; k-means makes K clusters, the item nearest to
     each centre is kept and weighted by the size of its cluster (`optotype.pipelines.selectors.anchors.anchors`). A
     model's estimate is the weighted mean of its scores on the anchors. A missing score is filled with the item's mean
-    over the models that have one; the source has no missing scores.
+    over the models that have one; the source has no missing scores. An item that no build model has a score on is in no
+    cluster; such items fill up a budget larger than the others, and then all kept items count the same.
     """
 
     name = "tiny-anchors"
@@ -224,6 +225,12 @@ def _irt_anchors(pool: Pool, fitted: ResponseModel, budget: int, seed: int) -> S
 
 
 def _anchors(pool: Pool, vectors: NDArray[np.float64], budget: int, seed: int, notes: tuple[str, ...]) -> Selection:
-    start = seed_of(seed, "anchors")
-    index, weight = anchors(vectors, budget, keys=seeded_keys(pool, seed), seed=start)
-    return Selection(index, weight=weight, notes=notes, details={"seed": seed})
+    """Anchors among the items with a score; the others fill up a budget that is larger than these."""
+    start, keys = seed_of(seed, "anchors"), seeded_keys(pool, seed)
+    known = np.flatnonzero(pool.valid > 0)
+    if budget <= len(known):
+        place, weight = anchors(vectors[known], budget, keys=keys[known], seed=start)
+        index = known[place]
+    else:
+        index, weight = all_known(pool.valid, budget, keys)
+    return Selection(index.astype(np.int64), weight=weight, notes=notes, details={"seed": seed})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -13,8 +14,9 @@ from optotype.registry.cli import options
 from optotype.registry.cli.commands import Command
 from optotype.registry.cli.output import Column, emit_json, emit_table, note
 from optotype.registry.cli.project import complete_names, project_if_needed
+from optotype.schemas.errors import did_you_mean
 
-__all__ = ["category_by", "compress", "share"]
+__all__ = ["category_by", "compress", "share", "unknown"]
 
 # As optotype.pipelines.selectors.selector has them, which is slow to import; a test compares the two.
 SELECTORS = (
@@ -34,6 +36,18 @@ SELECTORS = (
     "random-partition",
     "text-cells",
 )
+
+
+def unknown(name: str, allowed: Sequence[str]) -> str:
+    """What to say of a name that is not allowed: the one that was meant, and all that are."""
+    hint = did_you_mean(name, allowed)
+    return f"{name!r} is not one of {', '.join(allowed)}." + (f" {hint}" if hint.startswith("Did") else "")
+
+
+def _selector(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if value not in SELECTORS:
+        raise click.BadParameter(unknown(value, SELECTORS), ctx, param)
+    return value
 
 
 def share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -140,7 +154,8 @@ category_by = click.option(
 )
 @click.option(
     "--selector",
-    type=click.Choice(SELECTORS),
+    callback=_selector,
+    shell_complete=lambda ctx, param, text: [name for name in SELECTORS if name.startswith(text)],
     default="vaw",
     show_default=True,
     metavar="NAME",

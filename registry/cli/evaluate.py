@@ -10,7 +10,7 @@ import click
 
 from optotype.registry.cli import options
 from optotype.registry.cli.commands import Command
-from optotype.registry.cli.compress import SELECTORS, category_by, share
+from optotype.registry.cli.compress import SELECTORS, category_by, share, unknown
 from optotype.registry.cli.output import Column, emit_json, emit_table, note
 from optotype.registry.cli.project import complete_names, project_if_needed
 
@@ -31,24 +31,27 @@ PROTOCOLS = (
 _LONG = ("held_out", "held_out_splits", "end_to_end", "leave_one_family_out", "variants")
 
 
-def _parts(values: Sequence[str]) -> list[str]:
-    """Comma-separated values, repeated or not."""
+def _parts(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> list[str]:
+    """Comma-separated values, repeated or not; an option that is given names one at least."""
+    for value in values:
+        if not value.replace(",", "").strip():
+            raise click.BadParameter(f"{value!r} names nothing; leave the option out for its default", ctx, param)
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 def _names(allowed: Sequence[str]) -> Any:
     def check(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> list[str] | None:
-        names = _parts(values)
+        names = _parts(ctx, param, values)
         for name in names:
             if name not in (*allowed, "all"):
-                raise click.BadParameter(f"{name!r} is not one of all, {', '.join(allowed)}", ctx, param)
+                raise click.BadParameter(unknown(name, ("all", *allowed)), ctx, param)
         return None if not names or "all" in names else names
 
     return check
 
 
 def _shares(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> list[float]:
-    found = [share(ctx, param, part) for part in _parts(values)]
+    found = [share(ctx, param, part) for part in _parts(ctx, param, values)]
     return [value for value in found if value is not None]
 
 
@@ -205,7 +208,7 @@ def evaluate(
         emit_json({**document, "tables": {name: rows for name, rows in tables.items() if name not in _LONG}})
     elif any(row["protocol"] == "held-out" for row in tables.get("held_out_summary", ())):
         rows = [row for row in tables["held_out_summary"] if row["protocol"] == "held-out"]
-        emit_table(*_pivot(rows))
+        emit_table(*_pivot(rows, [row for row in tables["held_out_splits"] if row["protocol"] == "held-out"]))
     else:
         emit_table(
             [Column("table", lambda row: row["name"]), Column("rows", lambda row: str(row["rows"]), right=True)],
@@ -215,8 +218,11 @@ def evaluate(
         note(f"Warning: {text}")
 
 
-def _pivot(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Column], list[Mapping[str, Any]]]:
-    """Selectors down, retentions across."""
+def _pivot(
+    rows: Sequence[Mapping[str, Any]], splits: Sequence[Mapping[str, Any]]
+) -> tuple[list[Column], list[Mapping[str, Any]]]:
+    """Selectors down, retentions across; ``splits`` tell where every category was kept whole."""
+    reduced = {row["retention"] for row in splits if row["whole"] < row["categories"]}
     cells = {(row["selector"], row["retention"]): row for row in rows}
     lines: list[Mapping[str, Any]] = [
         {"selector": selector} for selector in dict.fromkeys(row["selector"] for row in rows)
@@ -224,7 +230,8 @@ def _pivot(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Column], list[Mappin
     columns = [Column("selector", lambda line: str(line["selector"]))]
     for retention in sorted({row["retention"] for row in rows}):
         kept = next((row["K"] for row in rows if row["retention"] == retention and row["K"] is not None), None)
-        title = f"{100 * retention:g} %" + ("" if kept is None else f" (K {kept:g})")
+        size = "whole" if retention not in reduced else "" if kept is None else f"K {kept:g}"
+        title = f"{100 * retention:g} %" + (f" ({size})" if size else "")
 
         def cell(line: Mapping[str, Any], retention: float = retention) -> str:
             row = cells[line["selector"], retention]

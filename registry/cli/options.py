@@ -128,11 +128,23 @@ def device(function: _F) -> _F:
     return click.option("--device", default="cpu", show_default=True, metavar="NAME", help=text)(function)
 
 
+class _Folder(click.Path):
+    """Where a folder is or can be made: not the empty text, which would be the working directory, nor a dead link."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value) == "":
+            self.fail("it is empty: give a folder; . is the working directory", param, ctx)
+        for place in (Path(value), *Path(value).absolute().parents):
+            if place.is_symlink() and not place.exists():
+                self.fail(f"{place} is a link to nothing", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def out_folder(text: str, *, required: bool = True) -> Callable[[_F], _F]:
     """``--out DIR``."""
     return click.option(
         "--out",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=_Folder(path_type=Path, file_okay=False),
         callback=_can_be_folder,
         required=required,
         metavar="DIR",

@@ -28,7 +28,11 @@ def _quantile(ctx: click.Context, param: click.Parameter, value: float | None) -
     return value
 
 
-@click.group(cls=Group, short_help="Mine pairs of images, score answers about them.")
+@click.group(
+    cls=Group,
+    short_help="Mine pairs of images, score answers about them.",
+    examples=["optotype pairs mine --similar siglip --different dinov2 --out mined"],
+)
 def pairs() -> None:
     """Pairs of images that one encoder takes for alike and another tells apart.
 

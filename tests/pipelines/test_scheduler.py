@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import operator
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -119,3 +123,26 @@ def test_no_cluster_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("optotype.pipelines.scheduler._CONNECT_SECONDS", 1)
     with pytest.raises(ExternalError, match=r"no dask\.distributed"), scheduler("tcp://127.0.0.1:1"):
         pass
+
+
+def test_workers_are_deaf_to_ctrl_c_and_nobody_waits_for_them() -> None:
+    code = (
+        "import signal; from optotype.pipelines.scheduler import scheduler\n"
+        "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "    try:\n"
+        "        with scheduler('processes', workers=2) as place:\n"
+        "            for seconds in place.map(max, 0, [0, 0, 0, 0, 0]): print('at work', flush=True)\n"
+        "            list(map(print, place.map(pow, 10, [0])))\n"
+        "            list(place.map(signal.sigtimedwait, [], [600, 600]))\n"
+        "    except KeyboardInterrupt: print('interrupted', flush=True)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    while process.stdout.readline().strip() != "1":
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    out, error = process.communicate(timeout=120)
+    assert (out, error, process.returncode) == ("interrupted\n", "", 0)

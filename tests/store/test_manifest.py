@@ -33,7 +33,7 @@ def test_parse_gives_it_back():
     ("change", "error"),
     [
         ({"format_version": 2}, FormatError),
-        ({"kind": "scores"}, FormatError),
+        ({"kind": "opinions"}, FormatError),
         ({"files": [{"path": "a"}]}, FormatError),
         ({"files": 3}, FormatError),
         ({"digest": "sha256:" + "0" * 64}, IntegrityError),

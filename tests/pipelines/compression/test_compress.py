@@ -13,9 +13,12 @@ from slow_compression import slow_categories, slow_leaderboard, slow_search, slo
 
 from optotype.pipelines.compression.cleaning import clean
 from optotype.pipelines.compression.compress import compress
+from optotype.pipelines.compression.frontier import frontier
 from optotype.pipelines.compression.pruning import prune
 from optotype.pipelines.compression.representatives import representatives
 from optotype.pipelines.compression.slices import slices
+from optotype.pipelines.evaluation.evaluate import evaluate
+from optotype.pipelines.evaluation.plan import Options
 from optotype.schemas.errors import InvalidDataError, NotFoundError, UsageError
 
 COLUMNS = ["benchmark", "item_id", "category", "vaw", "variance", "delta", "cell", "weight"]
@@ -172,3 +175,54 @@ def test_unknown_names() -> None:
         compress(_panel(), category_by="topic")
     with pytest.raises(NotFoundError, match="no selector"):
         compress(_panel(), selector="best")
+
+
+@pytest.mark.parametrize("selector", ["vaw", "tiny-anchors", "p-irt", "anchor-points"])
+def test_a_stage_2_that_keeps_nothing_says_why(selector: str) -> None:
+    found = compress(_panel(), floor=0, retention=0.01, selector=selector)
+    assert (len(found.items), list(found.items.columns)) == (0, COLUMNS)
+    two, three = found.stages[2:]
+    assert (two["items_out"], two["rho"], three["rho"], three["items_out"]) == (0, None, None, 0)
+    assert "raise --retention or --floor" in two["details"]["reason"]
+    assert "raise --retention or --floor" in three["details"]["reason"]
+    assert {row["score_compressed"] for row in found.models} == {None}
+
+
+def test_models_without_scores_are_called_by_name() -> None:
+    panel = _panel(blind=0)
+    panel["score"] = panel["score"].where((panel["benchmark"] == "c") | (panel["model"] < "model-02"))
+    with pytest.raises(InvalidDataError) as caught:
+        compress(panel)
+    assert [problem.where for problem in caught.value.problems] == [f"model-{m:02d}" for m in range(2, 9)]
+
+
+def test_constant_categories_under_zscore_are_no_lack_of_scores() -> None:
+    panel = make_panel({"a": 20, "b": 20}, models=6)
+    panel["score"] = panel["score"] * 0
+    found = compress(panel, normalise="zscore", k=1, floor=5)
+    assert [stage["rho"] for stage in found.stages] == [None] * 4
+    assert found.stages[2]["items_out"] == len(found.items) == 10
+    assert "no category tells models apart" in found.stages[2]["details"]["reason"]
+    assert "no category tells models apart" in found.stages[3]["details"]["reason"]
+
+
+def test_a_larger_tau_is_proposed_only_where_it_helps() -> None:
+    panel = _panel(blind=2)
+    panel["blind"] = panel["blind"] * 0 + 0.7
+    with pytest.raises(InvalidDataError) as caught:
+        compress(panel)
+    assert "larger --tau" in str(caught.value.hint)
+    panel["score"] = panel["score"] * 0 + 1
+    with pytest.raises(InvalidDataError) as caught:
+        compress(panel)
+    assert "No --tau" in str(caught.value.hint)
+
+
+def test_a_panel_of_blind_runs_alone_is_refused() -> None:
+    panel = _panel().isel(model=slice(0, 0))
+    with pytest.raises(InvalidDataError, match=r"no model has scores, only 3 blind run\(s\)"):
+        compress(panel, stop_after=0)
+    with pytest.raises(InvalidDataError, match="no model has scores"):
+        frontier(panel, gain=0.5)
+    with pytest.raises(InvalidDataError, match="no model has scores"):
+        evaluate(panel, Options())

@@ -79,9 +79,9 @@ def test_half_of_the_categories_enters_and_less_does_not() -> None:
 
 def test_gaps_are_warned_of_where_nothing_is_normalised() -> None:
     whole, gaps = _categories(0, 0.0), _categories(0, 0.3)
-    assert gaps_warning(whole, "none") is None
-    assert gaps_warning(gaps, "zscore") is None
-    assert "zscore" in str(gaps_warning(gaps, "none"))
+    assert gaps_warning(whole, "none", entering(whole)) is None
+    assert gaps_warning(gaps, "zscore", entering(gaps)) is None
+    assert "zscore" in str(gaps_warning(gaps, "none", entering(gaps)))
 
 
 def test_category_scores_average_the_benchmarks_that_a_model_has() -> None:

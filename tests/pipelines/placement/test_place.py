@@ -22,7 +22,9 @@ def _slow(panel: xr.Dataset, index: list[int], weight: list[float], mine: list[f
         str(model): [float(v) for v in row] for model, row in zip(panel.model.values, panel.score.values, strict=True)
     }
     low, high = panel.scale_min.values, panel.scale_max.values
-    scaled = {m: [(v - a) / (b - a) for v, a, b in zip(row, low, high, strict=True)] for m, row in scores.items()}
+    scaled = {
+        m: [round((v - a) / (b - a), 6) for v, a, b in zip(row, low, high, strict=True)] for m, row in scores.items()
+    }
     pair = list(zip(panel.benchmark.values, panel.category.values, strict=True))
     category = [pair[i][1] for i in index]
     answered = [k for k in range(len(index)) if not math.isnan(mine[k])]

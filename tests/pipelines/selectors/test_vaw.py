@@ -62,7 +62,8 @@ def _slow(pool: Pool, budget: int, seed: int, label: Callable[[str, list[int], i
             continue
         cell = dict(zip(members[name], label(name, members[name], share), strict=True))
         order = _order(pool, members[name], seed)
-        chosen = [next(i for i in order if cell[i] == k) for k in sorted(set(cell.values()) - {-1})]
+        scored = [i for i in order if pool.valid[i]]  # a cell without a score has no best item
+        chosen = [next(i for i in scored if cell[i] == k) for k in sorted({cell[i] for i in scored} - {-1})]
         chosen += [i for i in order if i not in chosen][: share - len(chosen)]
         kept += chosen
     return sorted(kept)

@@ -104,7 +104,10 @@ def test_a_protocol_without_a_table_of_selectors_lists_its_tables(panel: Path) -
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("--selectors", "vaww"), 2, "'vaww' is not one of"),
+        (("--selectors", "vaww"), 2, "Did you mean 'vaw'?"),
+        (("--selectors", ","), 2, "names nothing"),
+        (("--protocols", ""), 2, "names nothing"),
+        (("--retention", ","), 2, "names nothing"),
         (("--protocols", "heldout"), 2, "'heldout' is not one of"),
         (("--retention", "0.1,5"), 2, "5 is not above 0 and at most 1"),
         (("--variants", "nowhere.csv", "--protocols", "variants"), 3, "nowhere.csv"),
@@ -126,6 +129,30 @@ def test_unknown_panels_and_files_in_the_way(panel: Path) -> None:
     assert _run("probe", "--out", "file").exit_code == 2
     with pytest.raises(Exception, match="is a file"):
         evaluate("probe", project=panel, out=panel / "file")
+
+
+@pytest.mark.parametrize("verb", [["evaluate", "probe"], ["compress", "probe"], ["frontier", "probe", "--gain", "0.5"]])
+def test_places_where_nothing_can_be_written(panel: Path, verb: list[str]) -> None:
+    (panel / "link").symlink_to("nowhere")
+    (panel / "full" / "items.parquet").mkdir(parents=True)
+    (panel / "full" / "metrics.json").mkdir()
+    for out, says in (
+        ("", "empty"),
+        ("link", "link to nothing"),
+        ("link/in", "link to nothing"),
+        ("full", "is a folder"),
+    ):
+        result = CliRunner().invoke(cli, [*verb, "--out", out], prog_name="optotype")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert says in " ".join(result.stderr.split())
+        assert ".draft" not in result.stderr
+
+
+def test_the_head_says_where_all_pools_are_whole(panel: Path) -> None:
+    few = ("--selectors", "random", "--retention", "0.1", "--splits", "1", "--protocols", "held-out", "--workers", "1")
+    result = _run("probe", *few, "--out", "out")
+    assert result.exit_code == 0, result.stderr
+    assert "10 % (whole)" in result.stdout.splitlines()[0]
 
 
 def test_cells_that_are_lists_become_one_text(tmp_path: Path) -> None:

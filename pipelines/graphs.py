@@ -12,6 +12,8 @@ import numpy as np
 import xarray as xr
 
 from optotype.pipelines.kernels.whitening import check_eps, check_prenorm
+from optotype.pipelines.mixtures import open_mixture
+from optotype.pipelines.operators.mixtures import is_interleaved, select
 from optotype.pipelines.operators.neighbours import check_k, feature_neighbours, state_neighbours
 from optotype.pipelines.progress import SILENT, Progress
 from optotype.pipelines.scheduler import Scheduler
@@ -26,9 +28,10 @@ from optotype.schemas.errors import (
     UsageError,
 )
 from optotype.schemas.names import check_array_name, is_url_or_path
-from optotype.store.features import open_features, select_images
+from optotype.store.features import open_features
 from optotype.store.location import Location
 from optotype.store.manifest import read_manifest, verify
+from optotype.store.mixtures import check_parts, is_mixture, read_mixture
 from optotype.store.neighbours import open_neighbours, write_neighbours
 from optotype.store.project import Project
 from optotype.store.states import open_states
@@ -44,18 +47,35 @@ _DAMAGED = (FormatError, IntegrityError, NotFoundError)
 _SHOWN = 5
 
 
-def open_array(project: Project | None, kind: Kind, reference: str) -> xr.Dataset:
-    """Open the array that ``reference`` (name in the project, path or URL) means; lazy.
+def open_array(project: Project | None, kind: Kind, reference: str, *, spaces: bool = False) -> xr.Dataset:
+    """Open the array that ``reference`` (name in the project, path or URL) means; lazy. It may be a virtual encoder.
+
+    Parameters
+    ----------
+    spaces : bool
+        Whether the caller takes an interleaved mixture, whose tokens lie in two spaces
+        (:func:`optotype.pipelines.operators.mixtures.interleaved`).
 
     Raises
     ------
     UsageError
-        A name without a project.
+        A name without a project, or an interleaved mixture for a caller that knows one space.
     NotFoundError, ConflictError, FormatError, IntegrityError, ExternalError
         From the store.
     """
     source = _source(project, kind, reference)
-    return open_features(source) if kind == "features" else open_states(source)
+    if kind == "states":
+        return open_states(source)
+    if not is_mixture(source):
+        return open_features(source)
+    made = open_mixture(source)
+    if is_interleaved(made) and not spaces:
+        raise UsageError(
+            f"{reference} is an interleaved mixture: its tokens lie in two spaces, and this takes features of one",
+            hint="optotype rank and optotype neighbours build take interleaved mixtures; for this, name one of its "
+            "parts or an additive mixture.",
+        )
+    return made
 
 
 def _source(project: Project | None, kind: Kind, reference: str) -> str | Path:
@@ -74,9 +94,14 @@ def _check_files(project: Project | None, kind: Kind, reference: str) -> None:
 
     A graph is kept under the digest of its array, so it must not be made of other bytes.
     """
-    folder = Location.of(_source(project, kind, reference)).local
-    if folder is None:
-        return
+    source = _source(project, kind, reference)
+    parts = check_parts(source, read_mixture(source)) if kind == "features" and is_mixture(source) else [source]
+    for folder in [Location.of(part).local for part in parts]:
+        if folder is not None:
+            _check_folder(folder)
+
+
+def _check_folder(folder: Path) -> None:
     problems = _differences(folder)
     if problems:
         lines = [f"  - {problem}" for problem in problems[:_SHOWN]]
@@ -207,21 +232,20 @@ def write_graphs(
     folder = project.neighbours / target_name
     if (folder / "zarr.json").exists():
         raise ConflictError(f"{folder} is a graph; a folder of graphs was to be written there")
-    targets: dict[Path, tuple[str, str]] = {}
+    targets: dict[Path, tuple[str, str, str]] = {}
     for array, prenorm in wanted:
         check_prenorm(prenorm)
-        opened = open_array(project, kind, array)
+        opened = open_array(project, kind, array, spaces=True)
         check_k(k, opened.sizes["image" if kind == "features" else "text"])
         target = folder / f"{check_array_name(str(opened.attrs['name']))}.{prenorm}"
         if target in targets:
             raise ConflictError(
                 f"two of the arrays are called {opened.attrs['name']!r}; their graphs would overwrite each other"
             )
-        targets[target] = (array, prenorm)
+        targets[target] = (array, prenorm, str(opened.attrs["digest"]))
     check_eps(eps)
-    for target, (array, prenorm) in targets.items():
+    for target, (array, prenorm, digest) in targets.items():
         graph = _graph(project, kind, array, k, eps, prenorm, None, scheduler, progress or SILENT, keep=False)
-        digest = read_manifest(project.resolve(kind, array)).digest
         write_neighbours(
             target, graph, inputs=graph_inputs(digest, kind=kind, k=k, eps=eps, prenorm=prenorm, items=None)
         )
@@ -245,7 +269,7 @@ def _graph(
     keep: bool = True,
 ) -> xr.Dataset:
     dimension = "image" if kind == "features" else "text"
-    array = open_array(project, kind, reference)
+    array = open_array(project, kind, reference, spaces=True)
     positions = None if items is None else _positions(array[dimension].values, items, reference)
     check_k(k, array.sizes[dimension] if positions is None else len(positions))
     eps, prenorm = check_eps(eps), check_prenorm(prenorm)
@@ -260,7 +284,7 @@ def _graph(
         f"{name}: neighbours of {array.sizes[dimension] if positions is None else len(positions)} {dimension}s"
     )
     if kind == "features":
-        part = array if positions is None else select_images(array, positions)
+        part = array if positions is None else select(array, positions)
         graph = feature_neighbours(part, k=k, eps=eps, prenorm=prenorm, run=scheduler, progress=progress)
     else:
         part = array if positions is None else array.isel(text=positions)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from optotype.pipelines.graphs import Kind, features_graph, open_array, states_graph
 from optotype.pipelines.kernels.whitening import check_eps, check_prenorm
+from optotype.pipelines.operators.mixtures import SPACES, is_interleaved
 from optotype.pipelines.operators.neighbours import check_k
 from optotype.pipelines.progress import SILENT, Progress
 from optotype.pipelines.ravel import check_repeats, id_differences, score
@@ -76,7 +77,9 @@ def rank(
     -------
     list of dict
         By falling score, ties by encoder and model. JSON-ready; ``n_over_d`` is rows of the whitening fit (patches,
-        texts) over channels; ``cosine_spread`` is over all pairs i < j.
+        texts) over channels; ``cosine_spread`` is over all pairs i < j. Rows of a virtual encoder alone have
+        ``mixture``: its ``kind``, ``alpha`` (weight of A, None if interleaved), ``ssl_ratio`` (1 - alpha), ``a`` and
+        ``b``; what is said of their features is said of both spaces together, if interleaved.
 
     Raises
     ------
@@ -96,7 +99,9 @@ def rank(
     }
     asked: dict[Kind, list[str]] = {"features": list(dict.fromkeys(features)), "states": list(dict.fromkeys(states))}
     opened: dict[tuple[Kind, str], xr.Dataset] = {
-        (kind, reference): open_array(project, kind, reference) for kind in asked for reference in asked[kind]
+        (kind, reference): open_array(project, kind, reference, spaces=True)
+        for kind in asked
+        for reference in asked[kind]
     }
     items = _items(opened, common)
     check_k(k, len(items))
@@ -151,8 +156,8 @@ def rank(
                     else None,
                     "interval": list(result.interval) if result.interval else None,
                     "bootstrap": bootstrap,
-                    "features_dtype": _dtype(opened["features", encoder]["patches"]),
-                    "states_dtype": _dtype(opened["states", model]["states"]),
+                    "features_dtype": _dtype(opened["features", encoder], "patches"),
+                    "states_dtype": _dtype(opened["states", model], "states"),
                     "features_digest": opened["features", encoder].attrs["digest"],
                     "states_digest": opened["states", model].attrs["digest"],
                     "n_over_d": {side: attrs["rows_over_channels"] for side, attrs in sides.items()},
@@ -166,6 +171,7 @@ def rank(
                         for graph in (visual, textual)
                         for message in degeneracy(graph.attrs, graph["similarity"].values)
                     ],
+                    **_mixture(opened["features", encoder]),
                 }
             )
     return sorted(rows, key=lambda row: (-row["score"], row["encoder"], row["model"]))
@@ -183,17 +189,13 @@ def degeneracy(attrs: Mapping[Any, Any], similarity: NDArray[np.float64]) -> lis
     """
     side, eps, prenorm = attrs["kind"], attrs["eps"], attrs["prenorm"]
     n = len(similarity)
-    rows = "patches" if side == "features" else "texts"
     found = []
-    equidistant = attrs["rows"] > 1 and attrs["effective_directions"] / (attrs["rows"] - 1) > _FULL
-    if equidistant:
-        mend = f"--prenorm-{side} l2, " if prenorm == "none" else ""
-        mend = "more items" if n == 2 else f"{mend}a larger --eps or more items"
-        found.append(
-            f"{side}: whitening {attrs['rows']} {rows} in {attrs['channels']} channels (median λ "
-            f"{attrs['median_eigenvalue']:.2g}, ε {eps:g}) leaves them nearly equidistant, their neighbours are mostly "
-            f"noise; mend with {mend}"
-        )
+    fits = _spaces(attrs)
+    found += [
+        _equidistant(f"{side}{where}", side, fit, n, eps, prenorm)
+        for where, fit in fits
+        if fit["rows"] > 1 and fit["effective_directions"] / (fit["rows"] - 1) > _FULL
+    ]
     if attrs["similarity_sd"] < _FLAT:
         if attrs["similarity_sd"] < _CONSTANT and attrs["similarity_mean"] > _SAME:
             mend = "different items: these are identical"
@@ -206,13 +208,38 @@ def degeneracy(attrs: Mapping[Any, Any], similarity: NDArray[np.float64]) -> lis
             f"mend with {mend}"
         )
     found += _ties(side, similarity)
-    if attrs["variance_below_eps"] > _UNTOUCHED:
-        mend = f"--prenorm-{side} none or a smaller --eps" if prenorm == "l2" else "a smaller --eps"
-        found.append(
-            f"{side}: {attrs['variance_below_eps']:.0%} of the variance lies in directions with λ < ε = {eps:g}, which "
-            f"whitening leaves nearly as they are; mend with {mend}"
-        )
+    for where, fit in fits:
+        if fit["variance_below_eps"] > _UNTOUCHED:
+            mend = f"--prenorm-{side} none or a smaller --eps" if prenorm == "l2" else "a smaller --eps"
+            found.append(
+                f"{side}{where}: {fit['variance_below_eps']:.0%} of the variance lies in directions with λ < ε = "
+                f"{eps:g}, which whitening leaves nearly as they are; mend with {mend}"
+            )
     return found
+
+
+def _spaces(attrs: Mapping[Any, Any]) -> list[tuple[str, Mapping[Any, Any]]]:
+    """What the whitening of each space did: of the one there is, or of the two of an interleaved mixture."""
+    if f"{SPACES[0]}_rows" not in attrs:
+        return [("", attrs)]
+    return [
+        (
+            f" (space {suffix})",
+            {name[2:]: value for name, value in attrs.items() if str(name).startswith(f"{suffix}_")},
+        )
+        for suffix in SPACES
+    ]
+
+
+def _equidistant(where: str, side: str, fit: Mapping[Any, Any], n: int, eps: float, prenorm: str) -> str:
+    rows = "patches" if side == "features" else "texts"
+    mend = f"--prenorm-{side} l2, " if prenorm == "none" else ""
+    mend = "more items" if n == 2 else f"{mend}a larger --eps or more items"
+    return (
+        f"{where}: whitening {fit['rows']} {rows} in {fit['channels']} channels (median λ "
+        f"{fit['median_eigenvalue']:.2g}, ε {eps:g}) leaves them nearly equidistant, their neighbours are mostly "
+        f"noise; mend with {mend}"
+    )
 
 
 def _ties(side: str, similarity: NDArray[np.float64]) -> list[str]:
@@ -283,5 +310,18 @@ def _labels(opened: Mapping[tuple[Kind, str], xr.Dataset], kind: Kind) -> dict[t
     return {reference: name if taken.count(name) == 1 else reference[1] for reference, name in names.items()}
 
 
-def _dtype(array: xr.DataArray) -> str:
-    return str(array.attrs.get("stored_dtype", array.dtype))
+def _dtype(array: xr.Dataset, member: str) -> str:
+    """Dtype of the values on disk; of each space, where there are two and they differ."""
+    names = [f"{member}_{suffix}" for suffix in SPACES] if is_interleaved(array) else [member]
+    dtypes = (str(array[name].attrs.get("stored_dtype", array[name].dtype)) for name in names)
+    return ", ".join(dict.fromkeys(dtypes))
+
+
+def _mixture(array: xr.Dataset) -> dict[str, Any]:
+    """What a row says of a virtual encoder; nothing of a stored one."""
+    told = array.attrs.get("mixture")
+    if told is None:
+        return {}
+    alpha = told["alpha"]
+    ratio = None if alpha is None else round(1.0 - alpha, 12)
+    return {"mixture": {"kind": told["kind"], "alpha": alpha, "ssl_ratio": ratio, "a": told["a"], "b": told["b"]}}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optotype.pipelines.progress import Progress
     from optotype.store.project import Project
 
-__all__ = ["COMBINATIONS", "rank", "write_ranking"]
+__all__ = ["COMBINATIONS", "RANKING_FORMAT", "rank", "write_ranking"]
 
 RANKING_FORMAT = 1
 _PLOTTED = ("encoder", "model", "score", "chance", "adjusted")

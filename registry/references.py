@@ -24,9 +24,9 @@ def expand(project: Project | None, kind: Literal["features", "states"], referen
         Where bundles are looked for.
     kind : {"features", "states"}
     references : sequence of str
-        Names, paths and URLs stay as they are. The name of a bundle (one encoder run that wrote several layers) stands
-        for its arrays, layer 8 before layer 10. ``@FILE:KEY`` stands for the names in a YAML or JSON file under a
-        dotted key: the entries of a list or the keys of a mapping.
+        Names, paths and URLs stay as they are. The name or local path of a bundle (one encoder run that wrote several
+        layers) stands for its arrays, layer 8 before layer 10. ``@FILE:KEY`` stands for the names in a YAML or JSON
+        file under a dotted key: the entries of a list or the keys of a mapping.
 
     Raises
     ------
@@ -35,8 +35,10 @@ def expand(project: Project | None, kind: Literal["features", "states"], referen
     FormatError, UsageError
         Not YAML, or not a list or mapping of names.
     """
+    from optotype.store.project import bundled
+
     named = [name for text in references for name in (_from_file(text) if text.startswith("@") else [text])]
-    arrays = [array for name in named for array in (project.arrays(kind, name) if project else [name])]
+    arrays = [array for name in named for array in (project.arrays(kind, name) if project else bundled(name))]
     return list(dict.fromkeys(arrays))
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from optotype.schemas.errors import FormatError, IntegrityError, OptotypeError
 from optotype.store.location import Location
 from optotype.store.manifest import Manifest, read_manifest
-from optotype.store.project import Kind, Project
+from optotype.store.mixtures import Mixture, check_parts, is_mixture, read_mixture
+from optotype.store.project import MIXTURE, Kind, Project
 
 __all__ = ["describe", "show"]
 
@@ -46,12 +47,12 @@ def describe(kind: Kind, where: Project | str | Path) -> list[dict[str, Any]]:
         The one at a path or URL cannot be read; its path is in the message.
     """
     if not isinstance(where, Project):
-        return [_Described(kind, where).row()]
+        return [_row(kind, where)]
     rows = []
     for folders in where.index(kind).values():
         for folder in folders:
             try:
-                row = _Described(kind, folder).row()
+                row = _row(kind, folder)
             except OptotypeError as error:
                 row = {**dict.fromkeys(_FIELDS[kind]), "name": folder.name, "error": error.message}
             rows.append({**row, "path": folder.relative_to(where.root).as_posix()})
@@ -65,13 +66,18 @@ def show(kind: Kind, source: str | Path) -> dict[str, Any]:
     -------
     dict
         The row of `describe`, and ``kind``, ``created_by``, ``files`` (int), ``shards`` (int), ``shard_rows``,
-        ``chunk_rows``, ``inputs`` and ``attrs`` (dicts); of features also ``row_size`` with ``min`` and ``max``.
+        ``chunk_rows``, ``inputs`` and ``attrs`` (dicts); of features also ``row_size`` with ``min`` and ``max``. Of a
+        virtual encoder the row of `describe`, ``kind``, ``virtual`` (true) and ``inputs``, which name its parts.
 
     Raises
     ------
     NotFoundError, FormatError, IntegrityError, ExternalError
         As `describe` does.
     """
+    if kind == "features" and is_mixture(source):
+        mixture = read_mixture(source)
+        parts = [{"array": part.array, "digest": part.digest} for part in mixture.parts]
+        return {**_row(kind, source), "kind": kind, "virtual": True, "inputs": {**mixture.recipe, "parts": parts}}
     array = _Described(kind, source)
     shard_rows, chunk_rows = array.cut()
     more: dict[str, Any] = {
@@ -90,6 +96,31 @@ def show(kind: Kind, source: str | Path) -> dict[str, Any]:
         sizes = open_features(source)["row_size"].values
         more["row_size"] = {"min": int(sizes.min()), "max": int(sizes.max())}
     return {**array.row(), **more}
+
+
+def _row(kind: Kind, source: str | Path) -> dict[str, Any]:
+    """The row of `describe`."""
+    if kind == "features" and is_mixture(source):
+        return _mixture_row(source, read_mixture(source))
+    return _Described(kind, source).row()
+
+
+def _mixture_row(source: str | Path, mixture: Mixture) -> dict[str, Any]:
+    """The row of a virtual encoder whose parts are there as they were mixed."""
+    check_parts(source, mixture)
+    location = Location.of(source)
+    return {
+        "name": location.name,
+        "images": mixture.images,
+        "tokens": mixture.tokens,
+        "channels": mixture.dims,
+        "dtype": mixture.dtype,
+        "digest": mixture.digest,
+        "key": mixture.key,
+        "bytes": len(location.read(MIXTURE)),
+        "path": str(location),
+        "error": None,
+    }
 
 
 class _Described:

@@ -15,6 +15,7 @@ from optotype import __version__
 from optotype.schemas.documents import cache_key, canonical_json, parse_document
 from optotype.schemas.errors import FormatError, IntegrityError, NotFoundError, Problem
 from optotype.store.location import Location
+from optotype.store.project import MIXTURE
 
 __all__ = ["MANIFEST", "FileEntry", "Manifest", "read_manifest", "verify"]
 
@@ -162,6 +163,12 @@ def read_manifest(path_or_url: str | Path | Location, *, storage_options: Mappin
     try:
         text = location.read(MANIFEST)
     except FileNotFoundError as error:
+        if location.local is not None and (location.local / MIXTURE).is_file():
+            raise FormatError(
+                f"{location}: a mixture of features, which holds no values of its own",
+                hint="optotype rank and optotype neighbours build take it as it is; to have the values of an additive "
+                "one as an array: optotype features mix additive A B --store --as NAME",
+            ) from error
         if location.exists("zarr.json"):
             raise FormatError(
                 f"{location}: a Zarr group without {MANIFEST}, so not an array of optotype",

@@ -14,7 +14,7 @@ from optotype.schemas.errors import ConflictError, NotFoundError, UsageError, di
 from optotype.schemas.names import check_array_name, is_url_or_path
 from optotype.store.drafts import is_draft, recover_all
 
-__all__ = ["KINDS", "PANEL", "Kind", "Project", "holds_arrays"]
+__all__ = ["KINDS", "MIXTURE", "PANEL", "Kind", "Project", "bundled", "holds_arrays"]
 
 Kind = Literal["features", "states", "neighbours", "embeddings", "scores"]
 KINDS: tuple[Kind, ...] = ("features", "states", "neighbours", "embeddings", "scores")
@@ -23,6 +23,7 @@ _FORMAT_VERSION = 1
 _FOLDER = ".optotype"
 _DOCUMENT = "project.json"
 PANEL = "panel.json"  # lists the parts of a panel
+MIXTURE = "mixture.json"  # of features, a virtual encoder
 _COMMANDS: dict[str, str] = {
     "features": "optotype features import NAME FILE",
     "states": "optotype states import NAME FILE",
@@ -144,7 +145,7 @@ class Project:
         """Names of the arrays of one kind, each with the folders that hold it (more than one: a conflict).
 
         A folder without ``zarr.json`` is a bundle, whose children are arrays; a panel of scores is a folder with
-        ``panel.json``, whose children are its parts.
+        ``panel.json``, whose children are its parts; features with ``mixture.json`` are a virtual encoder.
         """
         found: dict[str, list[Path]] = {}
         for entry in _folders(self.folder(kind)):
@@ -161,9 +162,12 @@ class Project:
         return list(self.index(kind))
 
     def arrays(self, kind: Kind, reference: str) -> list[str]:
-        """The arrays that ``reference`` stands for: those of the bundle so called, layer 8 before 10; else itself."""
+        """The arrays that ``reference`` stands for: those of the bundle so called, layer 8 before 10; else itself.
+
+        A local path may be that of a bundle, too.
+        """
         if is_url_or_path(reference):
-            return [reference]
+            return bundled(reference)
         index = self.index(kind)
         bundle = self.folder(kind) / reference
         if reference in index:
@@ -202,6 +206,17 @@ class Project:
         return hits[0]
 
 
+def bundled(path: str) -> list[str]:
+    """Paths of the arrays of the bundle at a local path, layer 8 before 10; the reference itself if it is none."""
+    if not is_url_or_path(path) or "://" in path or "::" in path:
+        return [path]
+    folder = Path(path)
+    if not folder.is_dir() or _is_array(folder):
+        return [path]
+    names = sorted((child.name for child in _folders(folder) if _is_array(child)), key=_natural)
+    return [f"{path.rstrip('/')}/{name}" for name in names] or [path]
+
+
 def holds_arrays(folder: Path) -> bool:
     """Whether ``folder`` is a project's folder of the arrays of a kind, or a bundle in one."""
     for root in folder.absolute().parents:
@@ -220,7 +235,7 @@ def _folders(parent: Path) -> list[Path]:
 
 
 def _is_array(folder: Path) -> bool:
-    return (folder / "zarr.json").is_file()
+    return (folder / "zarr.json").is_file() or (folder / MIXTURE).is_file()
 
 
 def _write_once(path: Path, text: str) -> None:

@@ -22,7 +22,7 @@ from zarr.storage import LocalStore
 from optotype.schemas.errors import ConflictError
 from optotype.store.drafts import Draft, flush
 from optotype.store.manifest import MANIFEST, Manifest, hash_folder, verify
-from optotype.store.project import holds_arrays
+from optotype.store.project import MIXTURE, holds_arrays
 from optotype.store.shards import plan
 
 __all__ = ["ArrayWriter", "is_replaceable"]
@@ -214,13 +214,13 @@ class ArrayWriter:
 
 
 def is_replaceable(folder: Path) -> bool:
-    """Whether a folder is an array of optotype, or empty, and may be replaced by an array.
+    """Whether a folder is an array of optotype, a virtual encoder or empty, and may be replaced by an array.
 
     Among a project's arrays also one whose manifest is lost; elsewhere that may be a Zarr group of someone else's.
     """
     if not folder.is_dir():
         return False
-    if (folder / MANIFEST).is_file() or not any(folder.iterdir()):
+    if (folder / MANIFEST).is_file() or (folder / MIXTURE).is_file() or not any(folder.iterdir()):
         return True
     return (folder / "zarr.json").is_file() and holds_arrays(folder.parent)
 

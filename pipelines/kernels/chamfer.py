@@ -14,13 +14,23 @@ from __future__ import annotations
 
 import itertools
 import threading
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TILE_ROWS", "Group", "chamfer_block", "chamfer_pair", "groups", "offsets_of"]
+__all__ = [
+    "TILE_ROWS",
+    "Group",
+    "chamfer_block",
+    "chamfer_pair",
+    "chamfer_pair_of_spaces",
+    "groups",
+    "offsets_of",
+    "one_of_spaces",
+]
 
 TILE_ROWS = 2048
 _TRIES = 32
@@ -52,6 +62,8 @@ class Group:
     sizes : ndarray (last - first,) int64
     equal : int
         Rows of every image if they all have the same number, else 0.
+    divisors : ndarray (last - first,) int64
+        What the sum of an image's best matches is divided by: its rows, or its rows in all spaces of a mixture.
     """
 
     first: int
@@ -61,6 +73,7 @@ class Group:
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
     equal: int
+    divisors: NDArray[np.int64]
 
     @property
     def rows(self) -> int:
@@ -91,8 +104,24 @@ def groups(offsets: NDArray[np.int64], limit: int = TILE_ROWS) -> list[Group]:
         start, stop = int(offsets[first]), int(offsets[last])
         sizes = np.diff(offsets[first : last + 1])
         equal = int(sizes[0]) if np.all(sizes == sizes[0]) else 0
-        result.append(Group(first, last, start, stop, offsets[first:last] - start, sizes, equal))
+        result.append(Group(first, last, start, stop, offsets[first:last] - start, sizes, equal, sizes))
     return result
+
+
+def one_of_spaces(cut: list[Group], counts: NDArray[np.int64]) -> list[Group]:
+    """The groups of one space of a mixture, whose tokens never match those of another space.
+
+    With c^S the mean of an image's maxima in space S, Σ_S M^S c^S / Σ_S M^S is a sum over spaces of (sum of maxima) /
+    (tokens in all spaces). So the similarities of a mixture are the sum of `chamfer_block` over its spaces.
+
+    Parameters
+    ----------
+    cut : list of Group
+        From :func:`groups`, of a block of n images.
+    counts : ndarray (n,) int64
+        Tokens of each image in all spaces together.
+    """
+    return [replace(group, divisors=counts[group.first : group.last]) for group in cut]
 
 
 def _cuts(offsets: NDArray[np.int64], limit: int) -> list[int]:
@@ -157,8 +186,8 @@ def _similarities(
     best_of_row: NDArray[np.floating], best_of_column: NDArray[np.floating], a: Group, b: Group
 ) -> NDArray[np.float64]:
     """Means of the maxima, summed in float64: (images of a, images of b)."""
-    forward = np.add.reduceat(best_of_row, a.starts, axis=1, dtype=np.float64).T / a.sizes[:, None]
-    backward = np.add.reduceat(best_of_column, b.starts, axis=1, dtype=np.float64) / b.sizes
+    forward = np.add.reduceat(best_of_row, a.starts, axis=1, dtype=np.float64).T / a.divisors[:, None]
+    backward = np.add.reduceat(best_of_column, b.starts, axis=1, dtype=np.float64) / b.divisors
     result: NDArray[np.float64] = 0.5 * (forward + backward)
     return result
 
@@ -211,6 +240,7 @@ def _single(group: Group, image: int, last: int) -> Group:
         group.starts[image:last] - start,
         group.sizes[image:last],
         group.equal,
+        group.divisors[image:last],
     )
 
 
@@ -270,6 +300,32 @@ def chamfer_pair(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
         a, b = b, a
     product = a @ b.T
     return float(0.5 * (product.max(axis=1).mean() + product.max(axis=0).mean()))
+
+
+def chamfer_pair_of_spaces(a: Sequence[NDArray[np.float64]], b: Sequence[NDArray[np.float64]]) -> float:
+    """Chamfer similarity of two images whose tokens lie in several spaces, in float64, by one fixed routine.
+
+    A token matches tokens of its own space alone: the similarity of tokens of unlike spaces is -∞. The directional term
+    of image a is (Σ_S M_a^S c_a^S) / (Σ_S M_a^S), c_a^S = mean over its tokens in space S of the best match there. With
+    one space this is :func:`chamfer_pair` bit for bit; the order of a and b does not matter here either.
+
+    Parameters
+    ----------
+    a, b : sequence of ndarray (M^S, d^S) float64
+        Unit vectors, C-contiguous, space by space; each image has one token or more in each.
+    """
+    for mine, other in zip(a, b, strict=True):
+        if _goes_after(mine, other):
+            a, b = b, a
+            break
+        if _goes_after(other, mine):
+            break
+    forward = backward = 0.0
+    for mine, other in zip(a, b, strict=True):
+        product = mine @ other.T
+        forward += float(product.max(axis=1).sum())
+        backward += float(product.max(axis=0).sum())
+    return 0.5 * (forward / sum(map(len, a)) + backward / sum(map(len, b)))
 
 
 def _goes_after(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:

@@ -18,7 +18,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from optotype.pipelines.kernels.chamfer import Group, chamfer_block, chamfer_pair, groups, offsets_of
+from optotype.pipelines.kernels.chamfer import (
+    Group,
+    chamfer_block,
+    chamfer_pair,
+    chamfer_pair_of_spaces,
+    groups,
+    offsets_of,
+    one_of_spaces,
+)
 from optotype.pipelines.kernels.rows import BlockCache, RowReader, blocks_of_images, pairs_of_blocks, spans_of_rows
 from optotype.pipelines.kernels.topk import DECIMALS, WINDOW, Candidates, top_k
 from optotype.pipelines.kernels.whitening import (
@@ -32,6 +40,7 @@ from optotype.pipelines.kernels.whitening import (
     moments,
     whiten,
 )
+from optotype.pipelines.operators.mixtures import SPACES, is_interleaved, space
 from optotype.pipelines.progress import SILENT, Progress
 from optotype.pipelines.scheduler import Scheduler, scheduler
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError
@@ -99,10 +108,14 @@ def feature_neighbours(
     Products are float32; candidates within 1e-5 of the k-th place are scored again in float64 by one fixed routine, so
     the neighbour *sets* are those of float64. Stored similarities of the others are accurate to about 1e-6.
 
+    An interleaved mixture has two spaces. Each is whitened on its own, tokens of unlike spaces never match, and the
+    directional term of image i is (M_i^A c^A + M_i^B c^B) / (M_i^A + M_i^B), c the mean of its maxima in one space.
+
     Parameters
     ----------
     features : Dataset
-        ``patches(token, channel)`` and ``row_size(image)``, coordinate ``image``; dask or NumPy, any float dtype.
+        ``patches(token, channel)`` and ``row_size(image)``, coordinate ``image``; dask or NumPy, any float dtype. Or
+        as :func:`optotype.pipelines.operators.mixtures.interleaved` gives them.
     k : int
         1 <= k < n.
     eps : float
@@ -118,7 +131,8 @@ def feature_neighbours(
     Dataset
         ``neighbours(item, rank)`` int32, ``similarity(item, rank)`` float64, coordinate ``item`` (the ids);
         ``eigenvalues(direction)`` (raw, falling) and ``whitened_variance(direction)`` float64; parameters and
-        diagnostics as attributes.
+        diagnostics as attributes. Of a mixture the spectra of both spaces together, the diagnostics over both, and
+        those of each space as ``a_rows``, ``b_rows``, ...
 
     Raises
     ------
@@ -129,20 +143,19 @@ def feature_neighbours(
         after whitening (the images are named).
     """
     ids = [str(value) for value in features["image"].values]
-    row_size = np.asarray(features["row_size"].values, dtype=np.int64)
-    rows = features["patches"]
+    parts = [space(features, suffix) for suffix in SPACES] if is_interleaved(features) else [features]
     problems = []
-    if row_size.size and row_size.min() < 1:
-        problems.append(Problem("row_size", "empty-image", "every image has one patch or more"))
-    if int(row_size.sum()) != rows.sizes["token"]:
-        problems.append(
-            Problem("row_size", "sum", f"adds up to {int(row_size.sum())}, there are {rows.sizes['token']} patches")
-        )
+    for suffix, part in zip(SPACES, parts, strict=False):
+        where = "row_size" if len(parts) == 1 else f"row_size_{suffix}"
+        row_size, tokens = np.asarray(part["row_size"].values, dtype=np.int64), part.sizes["token"]
+        if row_size.size and row_size.min() < 1:
+            problems.append(Problem(where, "empty-image", "every image has one patch or more"))
+        if int(row_size.sum()) != tokens:
+            problems.append(Problem(where, "sum", f"adds up to {int(row_size.sum())}, there are {tokens} patches"))
     if problems:
         raise InvalidDataError("These are not patch features", problems)
-    return _neighbours(
-        rows.data, offsets_of(row_size), ids, "image", k=k, eps=eps, prenorm=prenorm, run=run, progress=progress
-    )
+    spaces = [(part["patches"].data, offsets_of(np.asarray(part["row_size"].values, dtype=np.int64))) for part in parts]
+    return _neighbours(spaces, ids, "image", k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
 
 
 def state_neighbours(
@@ -168,7 +181,7 @@ def state_neighbours(
     ids = [str(value) for value in states["text"].values]
     rows = states["states"]
     offsets = np.arange(len(ids) + 1, dtype=np.int64)
-    return _neighbours(rows.data, offsets, ids, "text", k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
+    return _neighbours([(rows.data, offsets)], ids, "text", k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -182,14 +195,22 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What a pair of blocks needs, wherever it runs."""
+class _Space:
+    """Rows that are whitened together and compared with each other alone."""
 
     token: str
     reader: RowReader
     whitening: Whitening
+    offsets: NDArray[np.int64]  # of items
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a pair of blocks needs, wherever it runs."""
+
+    spaces: tuple[_Space, ...]  # one, but for interleaved mixtures
     blocks: list[tuple[int, int]]
-    offsets: NDArray[np.int64]  # of images
+    offsets: NDArray[np.int64]  # of items, in all spaces together
     distinct: NDArray[np.int64] | None  # of texts: rows that stand for all rows equal to them
 
 
@@ -211,21 +232,26 @@ def _read_span(shared: _Rows, span: tuple[int, int]) -> _Span:
     return _Span(moments(rows, shared.prenorm), np.empty(0, dtype=np.int64), digests)
 
 
-def _whitened_images(work: _Work, number: int) -> tuple[NDArray[np.float32], list[Group], NDArray[np.int64]]:
+def _whitened_images(
+    work: _Work, space: _Space, number: int
+) -> tuple[NDArray[np.float32], list[Group], NDArray[np.int64]]:
     first, last = work.blocks[number]
 
     def make() -> tuple[NDArray[np.float32], list[Group], NDArray[np.int64]]:
-        start, stop = int(work.offsets[first]), int(work.offsets[last])
-        rows = work.reader.read(start, stop, _CACHE)
-        white = np.empty((stop - start, work.whitening.matrix.shape[1]), dtype=np.float32)
+        start, stop = int(space.offsets[first]), int(space.offsets[last])
+        rows = space.reader.read(start, stop, _CACHE)
+        white = np.empty((stop - start, space.whitening.matrix.shape[1]), dtype=np.float32)
         zero = np.zeros(stop - start, dtype=bool)
         for top in range(0, len(rows), _WHITEN_ROWS):
             part = slice(top, top + _WHITEN_ROWS)
-            white[part], zero[part] = whiten(rows[part], work.whitening)
-        without = np.unique(np.searchsorted(work.offsets, start + np.flatnonzero(zero), side="right") - 1)
-        return white, groups(work.offsets[first : last + 1] - start), without
+            white[part], zero[part] = whiten(rows[part], space.whitening)
+        without = np.unique(np.searchsorted(space.offsets, start + np.flatnonzero(zero), side="right") - 1)
+        cut = groups(space.offsets[first : last + 1] - start)
+        if len(work.spaces) > 1:
+            cut = one_of_spaces(cut, np.diff(work.offsets[first : last + 1]))
+        return white, cut, without
 
-    key = (work.token, "white", number)
+    key = (space.token, "white", number)
     white, cut, without = _CACHE.get(key, make, lambda made: int(made[0].nbytes))
     return white, cut, without
 
@@ -235,13 +261,14 @@ def _whitened_texts(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     first, last = work.blocks[number]
     wanted = distinct[first:last]
+    (space,) = work.spaces
 
     def make() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        rows = work.reader.read(int(wanted[0]), int(wanted[-1]) + 1, _CACHE)[wanted - wanted[0]]
-        white, zero = whiten(rows, work.whitening)
+        rows = space.reader.read(int(wanted[0]), int(wanted[-1]) + 1, _CACHE)[wanted - wanted[0]]
+        white, zero = whiten(rows, space.whitening)
         return white, wanted[zero]
 
-    white, without = _CACHE.get((work.token, "white", number), make, lambda made: int(made[0].nbytes))
+    white, without = _CACHE.get((space.token, "white", number), make, lambda made: int(made[0].nbytes))
     return white, without
 
 
@@ -256,26 +283,40 @@ def _pair_of_blocks(work: _Work, pair: tuple[int, int]) -> tuple[NDArray[np.floa
         lower = np.tril_indices(len(block), -1)
         block[lower] = block.T[lower]
         return block, without_direction
-    a, a_groups, without = _whitened_images(work, i)
+    made = [_images_in_space(work, space, i, j) for space in work.spaces]
+    (total, zero), *others = made
+    for block, without in others:
+        total += block
+        zero = np.union1d(zero, without)
+    return total, zero
+
+
+def _images_in_space(work: _Work, space: _Space, i: int, j: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What one space adds to the similarities of two blocks of images, and the images without a direction in it."""
+    a, a_groups, without = _whitened_images(work, space, i)
     if i == j:
         return chamfer_block(a, a_groups), without
-    b, b_groups, _ = _whitened_images(work, j)
+    b, b_groups, _ = _whitened_images(work, space, j)
     return chamfer_block(a, a_groups, b, b_groups), without
 
 
-def _exact_image(work: _Work, image: int) -> NDArray[np.float64]:
+def _exact_image(space: _Space, image: int) -> NDArray[np.float64]:
     """One image whitened in float64 by a call of its own: its bytes depend on its own values alone."""
 
     def make() -> NDArray[np.float64]:
-        rows = work.reader.read(int(work.offsets[image]), int(work.offsets[image + 1]), _CACHE)
-        return whiten(rows, work.whitening)[0]
+        rows = space.reader.read(int(space.offsets[image]), int(space.offsets[image + 1]), _CACHE)
+        return whiten(rows, space.whitening)[0]
 
-    made: NDArray[np.float64] = _CACHE.get((work.token, "exact", image), make, lambda made: int(made.nbytes))
+    made: NDArray[np.float64] = _CACHE.get((space.token, "exact", image), make, lambda made: int(made.nbytes))
     return made
 
 
 def _exact_pairs(work: _Work, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.array([chamfer_pair(_exact_image(work, int(i)), _exact_image(work, int(j))) for i, j in pairs])
+    if len(work.spaces) == 1:
+        (space,) = work.spaces
+        return np.array([chamfer_pair(_exact_image(space, int(i)), _exact_image(space, int(j))) for i, j in pairs])
+    images = [[[_exact_image(space, int(image)) for space in work.spaces] for image in pair] for pair in pairs]
+    return np.array([chamfer_pair_of_spaces(a, b) for a, b in images])
 
 
 class _Spread:
@@ -324,8 +365,7 @@ def _named(positions: NDArray[np.int64], ids: Sequence[str], kind: str, message:
 
 
 def _neighbours(
-    rows: Any,
-    offsets: NDArray[np.int64],
+    spaces: Sequence[tuple[Any, NDArray[np.int64]]],
     ids: list[str],
     item: str,
     *,
@@ -335,23 +375,30 @@ def _neighbours(
     run: str | Scheduler,
     progress: Progress | None,
 ) -> xr.Dataset:
+    """Neighbours of items whose rows lie in one space or several: (rows, offsets of the items) of each."""
     n = len(ids)
     check_k(k, n)
     eps = check_eps(eps)
     norm = check_prenorm(prenorm)
-    token = uuid.uuid4().hex  # names this job in the caches of the workers; nothing depends on it
-    reader = RowReader(rows, token)
     report = progress or SILENT
+    # They name this job in the caches of the workers; nothing depends on them.
+    tokens = [uuid.uuid4().hex for _ in spaces]
+    fitted: list[_Space] = []
     try:
         with _open(run) as place:
-            whitening, digests = _fit(
-                reader, rows.shape, offsets, ids, item, eps, norm, token, place, progress or SILENT
-            )
-            work, stands_for = _plan(reader, whitening, offsets, item, digests, token)
+            for suffix, token, (rows, offsets) in zip(SPACES, tokens, spaces, strict=False):
+                reader = RowReader(rows, token)
+                where = f"{item}s" if len(spaces) == 1 else f"{item}s in space {suffix}"
+                whitening, digests = _fit(
+                    reader, rows.shape, offsets, ids, item, eps, norm, token, place, report, where=where
+                )
+                fitted.append(_Space(token, reader, whitening, offsets))
+            work, stands_for = _plan(tuple(fitted), item, digests)
             index, value, spread = _search(work, stands_for, ids, item, k, place, report)
     finally:
-        _CACHE.drop(token)
-    return _dataset(ids, index, value, whitening, spread, item, k)
+        for token in tokens:
+            _CACHE.drop(token)
+    return _dataset(ids, index, value, [space.whitening for space in fitted], spread, item, k)
 
 
 def _fit(
@@ -365,13 +412,15 @@ def _fit(
     token: str,
     place: Scheduler,
     progress: Progress,
+    *,
+    where: str,
 ) -> tuple[Whitening, list[bytes]]:
     shared = _Rows(token, reader, prenorm, digests=item == "text")
     spans = spans_of_rows(*shape)
     total: Moments | None = None
     digests: list[bytes] = []
     broken: list[NDArray[np.int64]] = []
-    for span in _counted(place.map(_read_span, shared, spans), f"whitening of {item}s", len(spans), "spans", progress):
+    for span in _counted(place.map(_read_span, shared, spans), f"whitening of {where}", len(spans), "spans", progress):
         digests += span.digests
         if span.moments is None:
             broken.append(span.not_finite)
@@ -385,28 +434,25 @@ def _fit(
             _named(items, ids, "not-finite", "holds NaN or Inf"),
         )
     option = "--prenorm-features" if item == "image" else "--prenorm-states"
-    return fit(total, eps, prenorm, where=f"{item}s", option=option), digests
+    return fit(total, eps, prenorm, where=where, option=option), digests
 
 
-def _plan(
-    reader: RowReader,
-    whitening: Whitening,
-    offsets: NDArray[np.int64],
-    item: str,
-    digests: list[bytes],
-    token: str,
-) -> tuple[_Work, NDArray[np.int64]]:
+def _plan(spaces: tuple[_Space, ...], item: str, digests: list[bytes]) -> tuple[_Work, NDArray[np.int64]]:
     """The work, and for each item the number of the row that stands for it."""
+    offsets: NDArray[np.int64] = sum((space.offsets for space in spaces[1:]), start=spaces[0].offsets)
+    # Blocks are cut by the space that takes the most memory: those of the others are no larger, or hardly.
+    largest = max(spaces, key=lambda space: int(space.offsets[-1]) * space.whitening.matrix.shape[1])
+    directions = largest.whitening.matrix.shape[1]
     if item == "image":
         stands_for = np.arange(len(offsets) - 1)
         distinct = None
-        blocks = blocks_of_images(offsets, whitening.matrix.shape[1])
+        blocks = blocks_of_images(largest.offsets, directions)
     else:
         seen: dict[bytes, int] = {}
         stands_for = np.array([seen.setdefault(digest, len(seen)) for digest in digests], dtype=np.int64)
         distinct = np.unique(stands_for, return_index=True)[1].astype(np.int64)
-        blocks = blocks_of_images(np.arange(len(distinct) + 1, dtype=np.int64), whitening.matrix.shape[1])
-    return _Work(token, reader, whitening, blocks, offsets, distinct), stands_for
+        blocks = blocks_of_images(np.arange(len(distinct) + 1, dtype=np.int64), directions)
+    return _Work(spaces, blocks, offsets, distinct), stands_for
 
 
 def _search(
@@ -476,36 +522,53 @@ def _dataset(
     ids: list[str],
     index: NDArray[np.int32],
     value: NDArray[np.float64],
-    whitening: Whitening,
+    fitted: Sequence[Whitening],
     spread: _Spread,
     item: str,
     k: int,
 ) -> xr.Dataset:
-    kept = whitening.kept
-    variance = kept / (kept + whitening.eps)
+    eps, prenorm = fitted[0].eps, fitted[0].prenorm
     attributes: dict[Hashable, Any] = {
         "kind": "features" if item == "image" else "states",
         "k": k,
-        "eps": whitening.eps,
-        "prenorm": whitening.prenorm,
-        "rows": whitening.count,
-        "channels": len(whitening.mean),
-        "directions": len(kept),
-        "rows_over_channels": whitening.count / len(whitening.mean),
-        "share_below_eps": float(np.mean(kept < whitening.eps)),
-        "variance_below_eps": float(kept[kept < whitening.eps].sum() / kept.sum()),
-        "median_eigenvalue": float(np.median(kept)),
-        # Σ λ/(λ+ε): directions that keep their weight. Near rows - 1, all rows are equally far from each other.
-        "effective_directions": float(variance.sum()),
+        "eps": eps,
+        "prenorm": prenorm,
+        **_diagnostics(fitted),
         **spread.attributes(),
     }
+    if len(fitted) > 1:
+        for suffix, whitening in zip(SPACES, fitted, strict=True):
+            attributes.update({f"{suffix}_{name}": entry for name, entry in _diagnostics([whitening]).items()})
+    # The whole space is the direct sum of the spaces, and its spectrum all of theirs.
+    eigenvalues = np.concatenate([whitening.eigenvalues for whitening in fitted])
+    variance = np.concatenate([whitening.whitened_variance for whitening in fitted])
+    falling = np.argsort(-eigenvalues, kind="stable") if len(fitted) > 1 else slice(None)
     return xr.Dataset(
         {
             "neighbours": (("item", "rank"), index),
             "similarity": (("item", "rank"), value),
-            "eigenvalues": (("direction",), whitening.eigenvalues),
-            "whitened_variance": (("direction",), whitening.whitened_variance),
+            "eigenvalues": (("direction",), eigenvalues[falling]),
+            "whitened_variance": (("direction",), variance[falling]),
         },
         coords={"item": ("item", np.array(ids, dtype=object))},
         attrs=attributes,
     )
+
+
+def _diagnostics(fitted: Sequence[Whitening]) -> dict[Hashable, Any]:
+    """What a whitening, or those of several spaces together, did to the rows."""
+    eps = fitted[0].eps
+    kept = np.concatenate([whitening.kept for whitening in fitted])
+    rows = sum(whitening.count for whitening in fitted)
+    channels = sum(len(whitening.mean) for whitening in fitted)
+    return {
+        "rows": rows,
+        "channels": channels,
+        "directions": len(kept),
+        "rows_over_channels": rows / channels,
+        "share_below_eps": float(np.mean(kept < eps)),
+        "variance_below_eps": float(kept[kept < eps].sum() / kept.sum()),
+        "median_eigenvalue": float(np.median(kept)),
+        # Σ λ/(λ+ε): directions that keep their weight. Near rows - 1, all rows are equally far from each other.
+        "effective_directions": float((kept / (kept + eps)).sum()),
+    }

@@ -16,6 +16,7 @@ __all__ = ["report"]
 _EXAMPLE = "optotype report ranking --ranking results/ranking.json --pairs pairs.csv --out reports"
 _COMPRESSION = "optotype report compression --suite results/suite --panel panel --out reports"
 _EVALUATION = "optotype report evaluation --evaluation results/evaluation --out reports"
+_MIXTURES = "optotype report mixtures --ranking results/ranking.json --out reports"
 
 
 @click.group(cls=Group, examples=[_EXAMPLE])
@@ -157,3 +158,29 @@ def evaluation(evaluation: Path, out: Path, title: str, as_json: bool) -> None:
         emit_json(written)
     else:
         emit(written["html"])
+
+
+@report.command(examples=[_MIXTURES], short_help="Write the page of a ranking of mixtures of features.")
+@click.option(
+    "--ranking",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="ranking.json of virtual encoders, as optotype rank --out writes it.",
+)
+@options.out_folder("Folder for mixtures.html, mixtures.json and mixtures.csv.")
+@click.option("--title", default="Mixtures of features", show_default=True, metavar="TEXT", help="Heading.")
+@options.as_json
+def mixtures(ranking: Path, out: Path, title: str, as_json: bool) -> None:
+    """Write mixtures.html, the same numbers as mixtures.json, and mixtures.csv to plot.
+
+    The page shows the score by the share of the second encoder for each language model, the interleaved mixture beside
+    it, and says whether a mixture is better than both encoders alone.
+    """
+    from optotype.registry.report.mixtures.report import write_mixtures_report
+
+    written = write_mixtures_report(ranking, out, title=title)
+    if as_json:
+        emit_json(written)
+    else:
+        emit(f"{written['html']}\n{written['json']}\n{written['csv']}")

@@ -34,7 +34,10 @@ def _dvc_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def write_arrays(folder: Path, *, n: int = N, seed: int = 0) -> None:
-    """``siglip.npz`` (ragged, float32), ``dinov2.npz`` (3-D, float16), ``qwen3.npz`` and ``smollm2.npz`` (states)."""
+    """``siglip.npz`` (ragged, float32), ``dinov2.npz`` (3-D, float16), ``qwen3.npz`` and ``smollm2.npz`` (states).
+
+    And ``clip-l14.npz`` and ``dinov2-l14.npz``, which have the same grid of 2 x 2 tokens and the same 6 channels.
+    """
     random = np.random.default_rng(seed)
     ids = np.array([f"item-{i:03d}" for i in random.permutation(n)])
     row_size = random.integers(1, 5, size=n)
@@ -43,6 +46,9 @@ def write_arrays(folder: Path, *, n: int = N, seed: int = 0) -> None:
     np.savez(folder / "siglip.npz", ids=ids, tokens=tokens, row_size=row_size)
     np.savez(folder / "dinov2.npz", ids=ids, patches=random.normal(size=(n, 3, 5)).astype(np.float16))
     np.savez(folder / "qwen3.npz", ids=ids[::-1], states=random.normal(size=(n, 8)))
+    for number, name in enumerate(("clip-l14", "dinov2-l14")):
+        mine = np.random.default_rng([seed, number])
+        np.savez(folder / f"{name}.npz", ids=ids, patches=mine.normal(size=(n, 4, 6)).astype(np.float16))
     np.savez(folder / "smollm2.npz", ids=np.sort(ids), states=random.normal(size=(n, 2 * n)).astype(np.float32))
 
 

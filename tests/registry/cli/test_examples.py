@@ -19,11 +19,13 @@ _NEED_MORE = ("optotype encode ", "optotype emoji ", "optotype report ", "optoty
 # test_commands.py, test_pins_command.py, test_export_command.py and test_place_command.py run each of these.
 _PUBLISHED = ("publish", "list", "show", "diff", "verify", "yank", "alias", "pin", "pull", "update", "export", "place")
 _NEED_MORE += tuple(f"optotype {verb}" for verb in _PUBLISHED)
+# These need a pair suite: test_pair_scores_command.py runs them.
+_NEED_MORE += ("optotype pairs score", "optotype pairs match", "optotype pairs correlate")
 _RUNNABLE = [line for line in _ALL if not line.startswith(_NEED_MORE)]
 
 
 _SET_UP = [
-    *(["features", "import", name, f"{name}.npz"] for name in ("siglip", "dinov2")),
+    *(["features", "import", name, f"{name}.npz"] for name in ("siglip", "dinov2", "clip-l14", "dinov2-l14")),
     *(["states", "import", name, f"{name}.npz"] for name in ("qwen3", "smollm2")),
     ["embeddings", "import", "clip", "clip-items.npz"],
     ["scores", "import", "panel", "scores.csv", "--items", "items.csv", "--models", "models.csv"],
@@ -37,6 +39,7 @@ def test_most_examples_are_run() -> None:
     assert {
         "features import",
         "features export",
+        "features mix",
         "states list",
         "neighbours build",
         "rank --features",

@@ -1,0 +1,1 @@
+"""The page of a ranking of mixtures of features: score by the share of the second encoder."""

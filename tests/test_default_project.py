@@ -124,7 +124,7 @@ def test_metrics_and_plots_are_shown(default: Default) -> None:
     metrics = json.loads(default.run("dvc", "metrics", "show", "--json").stdout)
     (files,) = [revision["data"] for revision in metrics.values()]
     shown = {Path(name).parent.name: file["data"] for name, file in files.items()}
-    assert set(shown) == {"ranking", "probe", "suite"}
+    assert set(shown) == {"ranking", "probe", "suite", "blind-pairs"}
     assert set(shown["ranking"]) == {"minilm-l6", "smollm2-135m"}
     assert set(shown["suite"]) == {"stage_0", "stage_1", "stage_2", "stage_3"}
     default.run("dvc", "plots", "show", "--out", "plots")
@@ -172,7 +172,7 @@ def test_one_more_encoder_runs_its_own_stages(default: Default) -> None:
     default.write(changed)
     stages = default.repro()
     own = ["features@random-vit-half", "neighbours@random-vit-half"]
-    after = ["compress", "compression-report", "frontier", "panel", "probe", "ranking", "report"]
+    after = ["blind-pairs", "compress", "compression-report", "frontier", "panel", "probe", "ranking", "report"]
     assert sorted(stages) == sorted(own + after)
     assert "random-vit-half" in {row["encoder"] for row in default.ranking()}
     default.write(params)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Pytho
     from optotype.registry.compressions import compress
     from optotype.registry.evaluations import evaluate
     from optotype.registry.frontiers import frontier
+    from optotype.registry.mixtures import mix_features
     from optotype.registry.pair_correlations import correlate_pairs
     from optotype.registry.pair_mining import mine_pairs
     from optotype.registry.pair_scores import match_pairs, score_pairs
@@ -105,6 +106,7 @@ __all__ = [
     "load_suite",
     "match_pairs",
     "mine_pairs",
+    "mix_features",
     "open_embeddings",
     "open_features",
     "open_neighbours",
@@ -179,6 +181,7 @@ _PUBLIC: dict[str, str] = {
     "load_suite": "optotype.registry.pins.load",
     "match_pairs": "optotype.registry.pair_scores",
     "mine_pairs": "optotype.registry.pair_mining",
+    "mix_features": "optotype.registry.mixtures",
     "open_embeddings": "optotype.store.embeddings",
     "open_features": "optotype.store.features",
     "open_neighbours": "optotype.store.neighbours",

@@ -56,8 +56,9 @@ def place(
         Files or folders, as `optotype scores import` reads them. Tasks that `optotype export` named are understood;
         blind runs are left out.
     panel : str, optional
-        Name, path or URL of the panel; by default the one that the suite was chosen on, if it is here. Without it the
-        scores that the suite itself keeps of its panel's models serve, where they can.
+        Name, path or URL of the panel, or ``scores/NAME[@VERSION]`` as published or pinned; by default the one that
+        the suite was chosen on, if it is here or among the pins that were pulled. Without it the
+        scores that the suite itself keeps of its panel's models serve, for models that answered every item.
     project : Project or path, optional
         Where names are looked up.
     format : str
@@ -109,7 +110,7 @@ def place(
         notes.append(f"the panel {scores.attrs.get('name')} lacks items of the suite; it is not used")
         scores = None
     low, high = _scales(opened, scores, index, notes)
-    matrix = _scaled(read, low, high)
+    matrix = _scaled(read, low, high, None if scores is not None else _needed(notes))
     if scores is None or index is None:
         if refit:
             raise UsageError("--refit needs the panel that the suite was chosen on", hint="Name it with --panel.")
@@ -182,7 +183,13 @@ def _scales(
     return np.zeros(len(suite.items)), np.ones(len(suite.items))
 
 
-def _scaled(read: Results, low: Floats, high: Floats) -> Floats:
+def _needed(notes: Sequence[str]) -> str:
+    """What to do about scores that are off the scale where there is no panel."""
+    pulls = [note for note in notes if "optotype pull" in note]
+    return "; ".join(["The panel knows the scales of its benchmarks: give it with --panel, or pin and pull it", *pulls])
+
+
+def _scaled(read: Results, low: Floats, high: Floats, hint: str | None = None) -> Floats:
     with np.errstate(invalid="ignore"):
         off = (read.scores < low) | (read.scores > high)
     if off.any():
@@ -194,7 +201,7 @@ def _scaled(read: Results, low: Floats, high: Floats) -> Floats:
             )
             for row, at in zip(*(part.tolist() for part in np.nonzero(off)), strict=True)
         ]
-        raise InvalidDataError("results refused:", limited(problems))
+        raise InvalidDataError("results refused:", limited(problems), hint=hint)
     scaled: Floats = unit_scale(read.scores, low, high)
     return scaled
 
@@ -266,20 +273,28 @@ def _by_kept_scores(suite: OpenSuite, read: Results, matrix: Floats, level: floa
     from optotype.pipelines.placement.place import place as place_one
     from optotype.pipelines.placement.place import place_by_scores
 
-    kept, why = _kept_scores(suite)
+    kept, unkept = _kept_scores(suite)
     placed = []
     for row, model in enumerate(read.models):
         alone = place_one(matrix[row], _texts(suite, "category"), _weights(suite), None, level)
         others = {name: pair for name, pair in kept.items() if name != model}
+        why, missing = unkept, int((~np.isfinite(matrix[row])).sum())
+        if why is None and missing:
+            # What is kept is of all items: a score of fewer cannot be compared with it, nor can its interval be known.
+            why = (
+                f"{missing} of {len(suite.items)} items have no score: the scores that the suite keeps are of all of "
+                "them (give the panel with --panel, or pin and pull it)"
+            )
         if alone.score is None or why is not None:
-            placed.append(alone if why is None else replace(alone, reason=f"the panel is not here, and {why}"))
+            reason = alone.reason if alone.score is None else f"the panel is not here, and {why}"
+            placed.append(replace(alone, reason=reason))
             continue
         table = np.array(list(others.values()), dtype=np.float64).reshape(-1, 2)
         found = place_by_scores(alone.score, table[:, 0], table[:, 1], level)
         placed.append(replace(found, categories=alone.categories))
         notes.append(
             "the panel is not here: models are compared with the scores that the suite keeps of it, on all items of "
-            "the suite" + ("" if np.isfinite(matrix[row]).all() else f", of which {model} lacks some")
+            "the suite"
         )
     return placed
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from optotype.registry.artifacts import dvcyaml
 from optotype.registry.artifacts.layout import PAYLOAD, Place
 from optotype.schemas.errors import OptotypeError
+from optotype.store import dvc
 from optotype.store.drafts import writing
 
 if TYPE_CHECKING:
@@ -26,12 +27,12 @@ def announce(registry: Registry, kind: str, name: str, version: str | None = Non
     Returns
     -------
     bool
-        Whether there is a ``dvc.yaml``.
+        Whether there is a ``dvc.yaml``; in a DVC project one is made.
     """
     from optotype.registry.artifacts.index import latest
 
     path = registry.root / dvcyaml.FILE
-    if not path.is_file():
+    if not path.is_file() and not dvc.is_dvc_project(registry.root):
         return False
     with writing(path, wait=True):  # of two publishers at once, the second sees the version of the first
         gone = registry.status(kind, name).yanked

@@ -17,9 +17,10 @@ from optotype.store.manifest import FileEntry
 if TYPE_CHECKING:
     from optotype.registry.artifacts.index import Version
 
-__all__ = ["cached_files", "copied", "flush_folders", "hashed", "payload_files", "whole_copy"]
+__all__ = ["cached_files", "check_bytes", "copied", "flush_folders", "hashed", "payload_files", "whole_copy"]
 
 _BLOCK = 1 << 20
+_SHOWN = 10
 
 
 def whole_copy(version: Version, cache: Path) -> Path:
@@ -33,6 +34,7 @@ def whole_copy(version: Version, cache: Path) -> Path:
     cached = cached_files(version)
     missing = [entry.path for entry in manifest.files if entry.path not in cached or not cached[entry.path].is_file()]
     if missing:
+        _refuse_other_sizes(version, manifest.files)
         how = "dvc pull" if manifest.storage == "dvc" else "git checkout"
         raise NotFoundError(
             f"{version}: its payload is not here: {missing[0]}"
@@ -55,6 +57,47 @@ def whole_copy(version: Version, cache: Path) -> Path:
             shutil.rmtree(target)
         draft.commit(lambda _: False)
     return target
+
+
+def _refuse_other_sizes(version: Version, files: tuple[FileEntry, ...]) -> None:
+    """A payload that is here in other bytes is damaged, not absent."""
+    for entry in files:
+        path = version.place.payload / entry.path
+        if path.is_file() and path.stat().st_size != entry.size:
+            raise IntegrityError(
+                f"{path}: {path.stat().st_size} bytes, {version} has {entry.size}; it was changed after it was "
+                "published",
+                hint=_again(version),
+            )
+
+
+def check_bytes(version: Version, folder: Path) -> None:
+    """Read every file of a payload and compare it with the manifest.
+
+    Raises
+    ------
+    IntegrityError
+        Names the files whose bytes are other than published, or that are missing.
+    """
+    there = {entry.path: folder / entry.path for entry in version.manifest.files}
+    got = {entry.path: entry for entry in hashed({name: path for name, path in there.items() if path.is_file()})}
+    wrong = [entry.path for entry in version.manifest.files if got.get(entry.path) != entry]
+    if wrong:
+        lines = [f"  - {folder / name}" for name in wrong[:_SHOWN]]
+        lines += [f"  - and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
+        raise IntegrityError(
+            f"{version}: {len(wrong)} file(s) do not hold the bytes that were published:\n" + "\n".join(lines),
+            hint=_again(version),
+        )
+
+
+def _again(version: Version) -> str:
+    place = version.place
+    if place.is_pulled:
+        return f"Pull it again: optotype pull {place.kind}/{place.name}"
+    if version.manifest.storage == "dvc":
+        return f"Take the payload from DVC again: dvc checkout {place.relative}/{place.pointer.name}"
+    return f"Take it from git again: git checkout -- {place.relative}"
 
 
 def cached_files(version: Version) -> dict[str, Path]:

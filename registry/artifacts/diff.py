@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optotype.registry.artifacts.copies import check_bytes
 from optotype.registry.artifacts.kinds import adapter
 from optotype.registry.artifacts.kinds.adapter import Rows
 from optotype.registry.artifacts.lineage import lines
@@ -52,6 +53,8 @@ def compare(
     ------
     UsageError
         The versions are of different kinds.
+    IntegrityError
+        A payload that would be read does not hold the published bytes; names the files.
     """
     if before.kind != after.kind:
         raise UsageError(f"{before} and {after} are of different kinds; versions of one kind can be compared")
@@ -75,6 +78,10 @@ def compare(
     except NotFoundError as error:
         result["notes"].append(f"items and ranks are not compared: {error.message}")
         return result
+    for version, folder in {
+        str(each): (each, there) for each, there in zip((before, after), folders, strict=True)
+    }.values():
+        check_bytes(version, folder)
     reader = adapter(before.kind)
     rows = [reader.rows(folder) for folder in folders]
     if rows[0] is not None and rows[1] is not None:

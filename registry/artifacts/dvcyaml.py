@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optotype.schemas.errors import FormatError
+from optotype.store import dvc
 from optotype.store.drafts import draft_file, writing
 
 __all__ = ["entry_path", "set_entry", "without_artifacts"]
@@ -35,7 +36,8 @@ def set_entry(root: Path, name: str, entry: Mapping[str, Any] | None) -> bool:
     Returns
     -------
     bool
-        Whether there is a ``dvc.yaml``; without one nothing is done.
+        Whether there is a ``dvc.yaml``. One is made where there is something to say in a DVC project; elsewhere nothing
+        is done without one.
 
     Raises
     ------
@@ -43,10 +45,10 @@ def set_entry(root: Path, name: str, entry: Mapping[str, Any] | None) -> bool:
         The file is not YAML of a mapping.
     """
     path = root / FILE
-    if not path.is_file():
+    if not path.is_file() and (entry is None or not dvc.is_dvc_project(root)):
         return False
     with writing(path, wait=True):
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
         after = _edited(text, name, entry, str(path))
         if after != text:
             with draft_file(path) as file:

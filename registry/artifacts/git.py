@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ __all__ = [
     "clone",
     "commit_of",
     "differs_from_head",
+    "ever_had",
     "files_at",
     "git",
     "head",
@@ -49,9 +51,23 @@ def git(folder: Path, *arguments: str, check: bool = True, stdin: bytes | None =
     except OSError as error:
         raise ExternalError(f"git could not be started: {error}", hint="Is git installed?") from error
     if check and done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ExternalError(f"git {arguments[0]} failed: {said[-1] if said else f'exit code {done.returncode}'}")
+        said = _said(done.stderr.decode(errors="replace")) or f"exit code {done.returncode}"
+        raise ExternalError(f"git {arguments[0]} failed: {said}")
     return done.stdout
+
+
+def _said(text: str) -> str:
+    """Why git failed: its first ``fatal:``, after what ssh or the other side said; its advice is left out."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    fatal = next((line for line in lines if line.startswith("fatal:")), None)
+    cause = next((line for line in lines if line.startswith(("ssh:", "remote:", "error:", "ERROR:"))), None)
+    found = [line for line in (cause, fatal) if line is not None]
+    return "; ".join(found) if found else "".join(lines[-1:])
+
+
+def _of_url(url: str, error: ExternalError) -> ExternalError:
+    hint = error.hint or f"Is the URL right, and may you read it? Try: git ls-remote {shlex.quote(url)}"
+    return ExternalError(f"{url}: {error.message}", hint=hint)
 
 
 def is_repository(folder: Path) -> bool:
@@ -116,6 +132,13 @@ def files_at(root: Path, revision: str, relative: str) -> set[str]:
     return {os.fsdecode(name) for name in found.split(b"\0") if name}
 
 
+def ever_had(folder: Path, relative: str) -> bool:
+    """Whether a commit before HEAD, or HEAD, touched ``relative`` of a folder in a working tree; False outside git."""
+    if not is_repository(folder):
+        return False
+    return bool(git(folder, "log", "-1", "--format=%H", "--", relative, check=False).strip())
+
+
 def ignored(root: Path, paths: Sequence[str]) -> list[str]:
     """Those of ``paths`` (relative to ``root``) that git would not take up, because a rule says to ignore them."""
     listing = b"\0".join(os.fsencode(path) for path in paths)
@@ -165,7 +188,10 @@ def clone(url: str, target: Path) -> None:
         git failed.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    git(target.parent, "clone", "--quiet", "--bare", "--", url, str(target))
+    try:
+        git(target.parent, "clone", "--quiet", "--bare", "--", url, str(target))
+    except ExternalError as error:
+        raise _of_url(url, error) from error
 
 
 def refresh(bare: Path, url: str) -> None:
@@ -176,18 +202,12 @@ def refresh(bare: Path, url: str) -> None:
     ExternalError
         The origin cannot be reached.
     """
-    found = git(bare, "ls-remote", "--symref", "--", url, "HEAD").decode(errors="replace")
-    git(
-        bare,
-        "fetch",
-        "--quiet",
-        "--force",
-        "--prune",
-        "--",
-        url,
-        "+refs/heads/*:refs/heads/*",
-        "+refs/tags/*:refs/tags/*",
-    )
+    mirrored = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+    try:
+        found = git(bare, "ls-remote", "--symref", "--", url, "HEAD").decode(errors="replace")
+        git(bare, "fetch", "--quiet", "--force", "--prune", "--", url, *mirrored)
+    except ExternalError as error:
+        raise _of_url(url, error) from error
     for line in found.splitlines():
         if line.startswith("ref: refs/heads/"):
             git(bare, "symbolic-ref", "HEAD", line.split()[1])

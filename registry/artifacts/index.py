@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optotype.registry.artifacts.layout import ARTIFACTS, STATUS, Place
+from optotype.registry.artifacts.layout import ARTIFACTS, PULLED, STATUS, Place
 from optotype.registry.artifacts.manifest import ArtifactManifest
 from optotype.registry.artifacts.status import Status, change_status, read_status
 from optotype.schemas.errors import (
@@ -64,14 +65,18 @@ class Version:
         Raises
         ------
         NotFoundError, FormatError
-            There is none, or this version of optotype cannot read it.
+            There is no such version, or this version of optotype cannot read it.
         IntegrityError
-            It contradicts itself, or is that of another version.
+            It is missing from the version's folder, contradicts itself, or is that of another version.
         """
         path = self.place.manifest
         try:
             text = path.read_bytes()
         except FileNotFoundError as error:
+            if self.place.is_there:
+                raise IntegrityError(
+                    f"{path}: missing, and without it nothing can be said of {self}", hint=self.place.mending
+                ) from error
             raise NotFoundError(f"no published version at {self.place.folder}") from error
         manifest = ArtifactManifest.parse(text, str(path))
         if (manifest.kind, manifest.name, manifest.version) != (self.kind, self.name, self.version):
@@ -136,16 +141,25 @@ class Registry:
         return sorted(name for name in _folders(folder) if _is_name(name) and self.versions(kind, name))
 
     def versions(self, kind: str, name: str) -> list[str]:
-        """Versions of a name, oldest first by semantic precedence; empty if there are none."""
+        """Versions of a name, oldest first by semantic precedence; empty if there are none.
+
+        A folder whose manifest is missing is among them: it is a damaged version, and an older one must not pass for
+        the latest on its account.
+        """
         folder = self.root / ARTIFACTS / check_kind(kind) / check_name(name)
         found = [entry for entry in _folders(folder) if _is_version(entry)]
-        return sorted(
-            (version for version in found if Place(self.root, kind, name, version).manifest.is_file()), key=sort_key
-        )
+        return sorted((version for version in found if Place(self.root, kind, name, version).is_there), key=sort_key)
 
     def status(self, kind: str, name: str) -> Status:
         """What is yanked and which aliases there are."""
         return read_status(self._status_path(kind, name))
+
+    def known_status(self, kind: str, name: str) -> Status:
+        """As `status`; where the file cannot be read, an empty one whose ``fault`` says why."""
+        try:
+            return self.status(kind, name)
+        except OptotypeError as error:
+            return Status(fault=error.message)
 
     def version(self, kind: str, name: str, version: str) -> Version:
         """One version.
@@ -156,17 +170,17 @@ class Registry:
             It is not there; the message lists those that are.
         """
         place = Place(self.root, kind, name, version)
-        if not place.manifest.is_file():
+        if not place.is_there:
             raise self._not_found(Reference(kind, name, Exact(version)), kind)
         return Version(place, self.status(kind, name))
 
     def all(self, kind: str | None = None) -> list[Version]:
-        """All versions (of a kind), by kind, name and rising version."""
+        """All versions (of a kind), by kind, name and rising version; those of an unreadable status among them."""
         return [
             Version(Place(self.root, each, name, version), status)
             for each in (KINDS if kind is None else (check_kind(kind),))
             for name in self.names(each)
-            for status in (self.status(each, name),)
+            for status in (self.known_status(each, name),)
             for version in self.versions(each, name)
         ]
 
@@ -219,6 +233,16 @@ class Registry:
             )
         return hit
 
+    def despite_status(self, reference: Reference | str) -> Version | None:
+        """The version that a reference names exactly, without asking the status, which may be unreadable; else None."""
+        ref = Reference.parse(reference) if isinstance(reference, str) else reference
+        if not isinstance(ref.selector, Exact):
+            return None
+        kind, version = ref.kind or self._kind_of(ref), ref.selector.version
+        if version not in self.versions(kind, ref.name):
+            return None
+        return Version(Place(self.root, kind, ref.name, version), self.known_status(kind, ref.name))
+
     def contents(self) -> dict[str, Version]:
         """Digest -> version, for every digest by which others name a payload or its content; damaged ones left out."""
         found: dict[str, Version] = {}
@@ -261,7 +285,9 @@ class Registry:
         """As `verify`, and which copies were found."""
         from optotype.registry.artifacts.verify import verify_version
 
-        return verify_version(Version(version.place, version.status))  # read again, whatever was read before
+        # Read again, whatever was read before. Of what was pulled, the status tells of versions that are not here.
+        known = None if self.root.name == PULLED else self.versions(version.kind, version.name)
+        return verify_version(Version(version.place, version.status), known)
 
     def yank(self, reference: Reference | str, why: str) -> Version:
         """Mark a version as one that nobody should start to use; it stays readable by digest, and where it is pinned.
@@ -269,14 +295,21 @@ class Registry:
         Raises
         ------
         UsageError
-            No reason.
+            No reason; or a range, an alias or nothing where an exact version or a digest is wanted: what others are
+            warned off is not to depend on what an alias happens to stand for.
         ConflictError
             It was yanked for another reason.
         """
         text = " ".join(why.split())
         if not text:
             raise UsageError("a version is yanked for a reason", hint='--why "the answer key of MMMU was wrong"')
-        hit = self.resolve(reference, yanked=True)
+        ref = Reference.parse(reference) if isinstance(reference, str) else reference
+        hit = self.resolve(ref, yanked=True)
+        if not isinstance(ref.selector, (Exact, Digest)):
+            raise UsageError(
+                f"{ref}: which version is yanked has to be said exactly, by version or digest",
+                hint=f"It stands for {hit} now: optotype yank {hit} --why {shlex.quote(text)}",
+            )
 
         def change(status: Status) -> Status:
             before = status.yanked.get(hit.version)

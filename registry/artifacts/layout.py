@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from optotype.schemas.errors import NotFoundError, Problem, UsageError
 from optotype.schemas.references import check_kind, check_name, check_version
 
-__all__ = ["ARTIFACTS", "CARD", "MANIFEST", "PAYLOAD", "STATUS", "Place", "is_inside", "prepare", "source_files"]
+__all__ = [
+    "ARTIFACTS",
+    "CARD",
+    "MANIFEST",
+    "PAYLOAD",
+    "PULLED",
+    "STATUS",
+    "Place",
+    "is_inside",
+    "prepare",
+    "source_files",
+    "without_path",
+]
 
 ARTIFACTS = "artifacts"
+PULLED = "optotype_pins"  # holds an `artifacts` of what a lock pins, with the whole status of its source
 MANIFEST = "manifest.json"
 CARD = "CARD.md"
 PAYLOAD = "payload"
@@ -70,8 +84,36 @@ class Place:
         return self.folder / f"{PAYLOAD}.dvc"
 
     @property
+    def is_there(self) -> bool:
+        """Whether the folder holds anything: a version, whole or not. An empty folder, which git drops, is none."""
+        if self.manifest.is_file():
+            return True
+        try:
+            with os.scandir(self.folder) as entries:
+                return any(True for _ in entries)
+        except OSError:
+            return False
+
+    @property
+    def mending(self) -> str:
+        """What to type where the folder has no manifest."""
+        if self.is_pulled:
+            return f"Pull it again: optotype pull {self.kind}/{self.name}"
+        return (
+            f"Where git holds it, take it again: git checkout -- {self.relative}/{MANIFEST}. Else remove the folder: "
+            f"rm -r {self.relative}"
+        )
+
+    @property
+    def is_pulled(self) -> bool:
+        """Whether the root is what `optotype.registry.pins` pulled, and not where versions are published."""
+        return self.root.name == PULLED
+
+    @property
     def relative(self) -> str:
-        """The folder from the root, with ``/``."""
+        """The folder from the root, with ``/``; what was pulled, from the folder of the lock."""
+        if self.is_pulled:
+            return f"{PULLED}/{ARTIFACTS}/{self.kind}/{self.name}/{self.version}"
         return f"{ARTIFACTS}/{self.kind}/{self.name}/{self.version}"
 
     def __str__(self) -> str:
@@ -102,11 +144,23 @@ def is_inside(path: str) -> bool:
     )
 
 
-def source_files(source: Path) -> tuple[dict[str, Path], list[str], list[Problem]]:
+def without_path(message: str, path: Path) -> str:
+    """A message about a file without the file's path in front, for where the path stands beside it."""
+    return message.removeprefix(f"{path}: ")
+
+
+def source_files(source: Path, caches: Sequence[Path] = ()) -> tuple[dict[str, Path], list[str], list[Problem]]:
     """The files of a folder that can be published.
 
-    Links to files are followed (DVC may link what it checks out); links to folders are not. Hidden files and files of
+    Links to files are followed within the folder and into DVC's cache (DVC may link what it checks out), and nowhere
+    else: what they name could be any file of this machine. Links to folders are not followed. Hidden files and files of
     DVC (``*.dvc``, ``dvc.yaml``, ``dvc.lock``) are left out: git and DVC would act on them where the payload stands.
+
+    Parameters
+    ----------
+    source : Path
+    caches : sequence of Path
+        DVC's caches.
 
     Returns
     -------
@@ -129,6 +183,7 @@ def source_files(source: Path) -> tuple[dict[str, Path], list[str], list[Problem
     files: dict[str, Path] = {}
     left_out: list[str] = []
     problems: list[Problem] = []
+    allowed = [source.resolve(), *(cache.resolve() for cache in caches)]
     for base, folders, names in os.walk(source):
         here = Path(base)
         for name in sorted(folders):
@@ -147,6 +202,9 @@ def source_files(source: Path) -> tuple[dict[str, Path], list[str], list[Problem
                 left_out.append(relative)
             elif not path.is_file():
                 problems.append(Problem(relative, "not-a-file", "neither a file nor a link to one"))
+            elif path.is_symlink() and not any(path.resolve().is_relative_to(folder) for folder in allowed):
+                message = f"a link to {path.resolve()}, outside the folder; put a copy of the file here if it is meant"
+                problems.append(Problem(relative, "link-outside", message))
             elif not is_inside(relative):
                 message = "a name with a control character, backslash or decomposed letter, or a path that is too long"
                 problems.append(Problem(repr(relative), "file-name", message))

@@ -7,7 +7,7 @@ from typing import Any
 from optotype.registry.artifacts.index import Registry, Version, latest
 from optotype.registry.artifacts.lineage import lines
 from optotype.registry.artifacts.verify import Verified
-from optotype.schemas.errors import OptotypeError
+from optotype.schemas.errors import FormatError, IntegrityError, OptotypeError
 
 __all__ = ["diff_versions", "list_versions", "show_version", "verify_versions"]
 
@@ -25,7 +25,7 @@ def list_versions(registry: Registry, kind: str | None = None) -> list[dict[str,
     rows = []
     for version in reversed(registry.all(kind)):
         try:
-            rows.append(_row(registry, version))
+            rows.append({**_row(registry, version), "error": version.status.fault})
         except OptotypeError as error:
             rows.append({**_bare(registry, version), "error": error.message})
     return sorted(rows, key=lambda row: (row["kind"], row["name"]))
@@ -83,17 +83,29 @@ def verify_versions(registry: Registry, reference: str | None = None) -> list[di
     Returns
     -------
     list of dict
-        ``reference``, ``copies`` (``workspace``, ``cache``: whole, absent, partial or damaged), ``problems`` (list of
+        ``reference``, ``state`` (good, bad, partly here, or not here: no byte of the payload could be read),
+        ``copies`` (``workspace``, ``cache``: whole, absent, partial or damaged), ``problems`` (list of
         ``where``, ``kind``, ``message``), ``yanked``.
     """
-    versions = registry.all() if reference is None else [registry.resolve(reference, yanked=True)]
+    versions = registry.all() if reference is None else [_to_verify(registry, reference)]
     return [_verified(registry.verified(version)) for version in versions]
+
+
+def _to_verify(registry: Registry, reference: str) -> Version:
+    try:
+        return registry.resolve(reference, yanked=True)
+    except FormatError as error:  # such as the status: here that is something found, and not in the way
+        version = registry.despite_status(reference)
+        if version is None:
+            raise IntegrityError(error.message, hint=error.hint) from error
+        return version
 
 
 def _verified(found: Verified) -> dict[str, Any]:
     problems = [{"where": p.where, "kind": p.kind, "message": p.message} for p in found.problems]
     return {
         "reference": str(found.version),
+        "state": found.state,
         "copies": dict(found.copies),
         "problems": problems,
         "yanked": found.version.yanked,
@@ -124,7 +136,7 @@ def _bare(registry: Registry, version: Version) -> dict[str, Any]:
         "bytes": None,
         "files": None,
         "storage": None,
-        "latest": version.version == newest,
+        "latest": version.version == newest and version.status.fault is None,
         "aliases": version.aliases,
         "yanked": version.yanked,
         "path": version.place.relative,

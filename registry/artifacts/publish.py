@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,7 +20,14 @@ from optotype.registry.artifacts.kinds import adapter
 from optotype.registry.artifacts.layout import ARTIFACTS, CARD, MANIFEST, PAYLOAD, Place, prepare, source_files
 from optotype.registry.artifacts.lineage import Tracer, licences_of
 from optotype.registry.artifacts.manifest import ArtifactManifest, Code
-from optotype.schemas.errors import ConflictError, IntegrityError, InvalidDataError, Problem, UsageError
+from optotype.schemas.errors import (
+    ConflictError,
+    IntegrityError,
+    InvalidDataError,
+    OptotypeError,
+    Problem,
+    UsageError,
+)
 from optotype.schemas.references import Exact, Reference
 from optotype.store import dvc
 from optotype.store.drafts import Draft
@@ -30,6 +39,7 @@ SMALL = 1 << 20
 """Bytes of a payload up to which git itself holds it, so that a bare clone serves it without a remote."""
 
 _DIFFERENCES_SHOWN = 10
+_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -107,26 +117,38 @@ def publish(
     place = _place(kind, reference, root)
     if tag and not git.is_repository(root):
         raise UsageError(f"--tag needs git, and {root} is not in a repository", hint="git init, or leave --tag out.")
-    files, left_out, problems = source_files(Path(source))
+    files, left_out, problems = source_files(Path(source), _caches(root, Path(source)))
     if not files and not problems:
         problems.append(_empty(left_out))
     if problems:
         raise InvalidDataError(f"{source} cannot be published:", problems)
-    prepare(root)
-    with Draft(place.folder) as draft:
-        created = not place.folder.exists()
-        if created:
-            _write(place, files, draft.path, str(source), message=message, title=title, licences=licences)
-            draft.commit(lambda _: False)
-        else:
-            _check_same(place, files, str(source))
     registry = Registry(root)
+    registry.status(place.kind, place.name)  # one that cannot be read is told before anything is written
+    prepare(root)
+    try:
+        with contextlib.ExitStack() as stack:
+            draft = _draft(stack, place.folder)
+            created = not _in_the_way(place)
+            if created:
+                with _told(draft.path, place, str(source)):
+                    _write(place, files, draft.path, str(source), message=message, title=title, licences=licences)
+                draft.commit(lambda _: False)
+            else:
+                _check_same(place, files, str(source))
+    except BaseException:
+        for folder in (place.folder.parent, place.folder.parent.parent):  # made for the draft
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
     version = registry.version(place.kind, place.name, place.version)
     notes = [f"left out: {', '.join(left_out)}"] if left_out else []
     if not created and (message and message != version.manifest.message):
         notes.append("published before, with another message, which stands")
     if not announce(registry, place.kind, place.name, place.version if tag else None):
-        notes.append(f"there is no {dvcyaml.FILE} here, so `dvc artifacts get` does not know {place.kind}/{place.name}")
+        notes.append(
+            f"there is no {dvcyaml.FILE} here, so `dvc artifacts get` does not know {place.kind}/{place.name}. If it "
+            "should: optotype init (or dvc init), then publish again, which makes one"
+        )
     notes += _ignored(version)
     made, why = _tag(version) if tag else (None, None)
     return Published(version, created, made, (*notes, *([why] if why else [])))
@@ -140,6 +162,58 @@ def _place(kind: str, reference: str, root: Path) -> Place:
         after = f"The newest one is {known[-1]}." if known else f"Try {ref.name}@0.1.0."
         raise UsageError(f"{reference!r} has {what}; what is published has one, such as 1.2.0", hint=after)
     return Place(Path(os.path.abspath(root)), kind, ref.name, ref.selector.version)  # noqa: PTH100 - links stay links
+
+
+def _caches(root: Path, source: Path) -> list[Path]:
+    """DVC's caches, of the project and of the one that the source lies in: what they check out may be links there."""
+    folders = [root, *(each for each in (source.resolve(), *source.resolve().parents) if dvc.is_dvc_project(each))]
+    return [cache for folder in folders if (cache := dvc.cache_folder(folder)) is not None]
+
+
+def _draft(stack: contextlib.ExitStack, folder: Path) -> Draft:
+    for _ in range(_ATTEMPTS):
+        # Another first publisher of the name that is refused takes the empty folder away with it.
+        with contextlib.suppress(FileNotFoundError):
+            return stack.enter_context(Draft(folder))
+    return stack.enter_context(Draft(folder))
+
+
+def _in_the_way(place: Place) -> bool:
+    """Whether a version stands at a place; an empty folder is taken away.
+
+    Raises
+    ------
+    ConflictError
+        A folder without a manifest stands there.
+    """
+    if not os.path.lexists(place.folder):
+        return False
+    if place.is_there and not place.manifest.is_file():
+        raise ConflictError(
+            f"{place.relative}: a folder without {MANIFEST} is in the way; it is no whole version, and nothing was "
+            "changed",
+            hint=place.mending,
+        )
+    if not place.is_there and place.folder.is_dir():
+        place.folder.rmdir()
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _told(folder: Path, place: Place, source: str) -> Iterator[None]:
+    """Errors name what the publisher knows: the source, and not the draft that is gone when they are read."""
+
+    def plain(text: str) -> str:
+        return text.replace(str(folder / PAYLOAD), source).replace(str(folder), str(place.folder))
+
+    try:
+        yield
+    except InvalidDataError as error:
+        problems = [Problem(plain(p.where), p.kind, plain(p.message)) for p in error.problems]
+        raise InvalidDataError(plain(error.summary), problems, hint=error.hint and plain(error.hint)) from error
+    except OptotypeError as error:
+        raise type(error)(plain(error.message), hint=error.hint and plain(error.hint)) from error
 
 
 def _empty(left_out: Sequence[str]) -> Problem:
@@ -297,7 +371,10 @@ def _tag(version: Version) -> tuple[str | None, str | None]:
     why = f"{place} is not committed" if commit is None else _untaggable(version, commit, standing)
     if commit is None or why is not None:
         files = f"{ARTIFACTS} {dvcyaml.FILE}" if (root / dvcyaml.FILE).is_file() else ARTIFACTS
-        return None, f"not tagged yet: {why}. git add {files} && git commit, then publish again with --tag"
+        what = f"git add {files} && git commit"
+        if commit is not None and not any(git.differs_from_head(root, name) for name in files.split()):
+            what = f"git commit --allow-empty -m {shlex.quote(f'publish {place}')}"
+        return None, f"not tagged yet: {why}. {what}, then publish again with --tag"
     manifest = version.manifest
     git.make_tag(root, name, commit, f"{manifest.title}\n\n{manifest.message}".strip())
     return name, None
@@ -309,8 +386,10 @@ def _untaggable(version: Version, commit: str, standing: Mapping[str, str]) -> s
     committed = git.files_at(root, commit, place.relative)
     if not committed.issuperset(_held_by_git(version)) or git.differs_from_head(root, place.relative):
         return f"{place} is not committed"
+    if not (root / dvcyaml.FILE).is_file():
+        return f"without {dvcyaml.FILE} `dvc artifacts get` never finds the tag. optotype init (or dvc init) first"
     text = git.read_file(root, commit, f"./{dvcyaml.FILE}")
-    if (root / dvcyaml.FILE).is_file() and (text is None or not announced(text, place)):
+    if text is None or not announced(text, place):
         return f"{dvcyaml.FILE} of HEAD does not point to {place.version}"
     others = sorted(other for other, at in standing.items() if at == commit)
     if others:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from optotype.schemas.documents import parse_document
 from optotype.schemas.errors import FormatError, UsageError
@@ -27,10 +28,13 @@ class Status:
         Version -> why it should no longer be used.
     aliases : mapping of str to str
         Word -> version.
+    fault : str or None
+        Why the file cannot be read; then nothing is known of the name but its versions.
     """
 
     yanked: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    fault: str | None = None
 
     def to_bytes(self) -> bytes:
         """As JSON, the same bytes for the same state."""
@@ -53,8 +57,10 @@ class Status:
         """
         document = parse_document(text, kind="status", where=where, newest=_FORMAT_VERSION)
         try:
-            yanked = {check_version(version): str(why) for version, why in dict(document["yanked"]).items()}
-            aliases = {check_alias(word): check_version(version) for word, version in dict(document["aliases"]).items()}
+            yanked = {check_version(version): str(why) for version, why in _object(document["yanked"]).items()}
+            aliases = {
+                check_alias(word): check_version(version) for word, version in _object(document["aliases"]).items()
+            }
         except (KeyError, TypeError, ValueError, UsageError) as error:
             raise FormatError(f"{where}: yanked and aliases are objects of versions ({error})") from error
         return cls(yanked, aliases)
@@ -66,7 +72,15 @@ def read_status(path: Path) -> Status:
         text = path.read_bytes()
     except FileNotFoundError:
         return Status()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read ({error.strerror})") from error
     return Status.parse(text, str(path))
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"an object is wanted, got {type(value).__name__}")
+    return value
 
 
 def change_status(path: Path, change: Callable[[Status], Status]) -> Status:

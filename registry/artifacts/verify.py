@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from optotype.registry.artifacts import git
 from optotype.registry.artifacts.copies import cached_files, hashed, payload_files
 from optotype.registry.artifacts.kinds import adapter
-from optotype.registry.artifacts.layout import CARD, MANIFEST, PAYLOAD
+from optotype.registry.artifacts.layout import CARD, MANIFEST, PAYLOAD, STATUS, without_path
 from optotype.registry.artifacts.manifest import ArtifactManifest
 from optotype.schemas.errors import OptotypeError, Problem
 from optotype.store import dvc
@@ -41,15 +41,34 @@ class Verified:
     copies: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
+    @property
+    def state(self) -> str:
+        """``bad``, ``good``, ``partly here`` or ``not here``: good is what could be read byte by byte."""
+        if self.problems:
+            return "bad"
+        if WHOLE in self.copies.values():
+            return "good"
+        return "partly here" if PARTIAL in self.copies.values() else "not here"
 
-def verify_version(version: Version) -> Verified:
-    """Check every copy of a version that is here against its manifest; reads every byte, changes nothing."""
+
+def verify_version(version: Version, known: Sequence[str] | None = None) -> Verified:
+    """Check every copy of a version that is here against its manifest; reads every byte, changes nothing.
+
+    Parameters
+    ----------
+    version : Version
+    known : sequence of str, optional
+        All versions of its name; given, the status may speak of no others.
+    """
     found = Verified(version)
     place = version.place
+    found.problems += _status(version, known)
     try:
         manifest = version.manifest
     except OptotypeError as error:
-        found.problems.append(Problem(f"{place.relative}/{MANIFEST}", "manifest", error.message))
+        found.problems.append(
+            Problem(f"{place.relative}/{MANIFEST}", "manifest", without_path(error.message, place.manifest))
+        )
         return found
     found.problems += _card(version, manifest)
     found.problems += _committed(version)
@@ -59,6 +78,19 @@ def verify_version(version: Version) -> Verified:
     if found.copies["workspace"] == WHOLE:
         found.problems += _content(version, manifest, place.payload)
     return found
+
+
+def _status(version: Version, known: Sequence[str] | None) -> list[Problem]:
+    """What is wrong with the status of the version's name."""
+    path = version.place.folder.parent / STATUS
+    where, status = _from(version.place.root, path), version.status
+    if status.fault is not None:
+        return [Problem(where, "status", without_path(status.fault, path))]
+    if known is None:
+        return []
+    lost = [f"it yanks {each}" for each in status.yanked if each not in known]
+    lost += [f"the alias {word} stands for {each}" for word, each in status.aliases.items() if each not in known]
+    return [Problem(where, "status", f"{what}, which is not published") for what in sorted(lost)]
 
 
 def _card(version: Version, manifest: ArtifactManifest) -> list[Problem]:

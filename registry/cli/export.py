@@ -139,4 +139,5 @@ _COLUMNS = (
 
 def suite_project(ctx: click.Context, panel: str | None) -> Project | None:
     """The project; None where there is none, which will do for a folder, or a pinned suite that was pulled."""
-    return project_if_needed(ctx, [] if panel is None else [panel])
+    del panel  # may be pinned, so that its name alone needs no project
+    return project_if_needed(ctx, [])

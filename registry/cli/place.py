@@ -27,7 +27,7 @@ _FORMATS = ("auto", "lmms-eval", "vlmevalkit", "tidy", "wide")
 )
 @click.argument("suite", metavar="SUITE")
 @click.argument("results", metavar="RESULTS...", nargs=-1, required=True)
-@click.option("--panel", metavar="PANEL", help="Place among the models of this panel.  [default: the suite's own]")
+@click.option("--panel", metavar="PANEL", help="Place among the models of this panel.  [default: the suite's]")
 @click.option(
     "--format",
     "file_format",

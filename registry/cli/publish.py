@@ -114,6 +114,7 @@ def publish(
 def yank(ctx: click.Context, reference: str, why: str, as_json: bool) -> None:
     """Mark a published version as one that nobody should start to use.
 
+    REF names it by version or digest: no range and no alias, which may come to stand for another one.
     Its bytes stay where they are and can be read by digest, but ranges and @latest pass it by and new pins of it are
     refused with the reason. Commit status.json to let others know.
     """
@@ -124,6 +125,9 @@ def yank(ctx: click.Context, reference: str, why: str, as_json: bool) -> None:
         emit_json({"reference": str(version), "digest": version.digest, "yanked": version.yanked})
     else:
         emit(f"{version} yanked: {version.yanked}")
+    if version.aliases:
+        words = ", ".join(f"@{word}" for word in version.aliases)
+        note(f"{words} still stands for it: optotype alias {version.kind}/{version.name}@VERSION {version.aliases[0]}")
 
 
 @click.command(

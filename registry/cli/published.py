@@ -123,7 +123,8 @@ def verify(ctx: click.Context, reference: str | None, everything: bool, as_json:
     """Check one published version, or all: digests of every copy that is here, schema, lineage.
 
     Copies are the payload in the working tree and, of what DVC keeps, in its cache. What is wrong is named by file;
-    nothing is ever repaired. Exit code 7 if anything is wrong.
+    nothing is ever repaired. Exit code 7 if anything is wrong. A version whose payload is not here is said to be "not
+    here": nothing is known to be wrong with it, and nothing to be right.
     """
     from optotype.registry.artifacts.listing import verify_versions
 
@@ -138,10 +139,12 @@ def verify(ctx: click.Context, reference: str | None, everything: bool, as_json:
         note("Nothing is published yet.")
     bad = [row for row in rows if row["problems"]]
     if bad:
-        lines = [f"  - {p['where']}: {p['message']}" for row in bad for p in row["problems"]]
+        told = (f"  - {p['where']}: {p['message']}" for row in bad for p in row["problems"])
+        lines = list(dict.fromkeys(told))  # what is wrong with a status is found with each version of the name
         raise IntegrityError(
             f"{len(lines)} problem(s) in {len(bad)} of {len(rows)} version(s):\n" + "\n".join(lines),
-            hint="Take the named files from git or DVC again (git checkout, dvc checkout); nothing was changed.",
+            hint="Take the named files from git or DVC again (git checkout, dvc checkout), or pull a pin again (optotype pull); "
+            "nothing was changed.",
         )
 
 
@@ -175,7 +178,7 @@ _COLUMNS = (
 )
 _VERIFIED = (
     Column("published", lambda row: str(row["reference"])),
-    Column("result", lambda row: "bad" if row["problems"] else "good"),
+    Column("result", lambda row: str(row["state"])),
     Column("copies", lambda row: ", ".join(f"{name} {state}" for name, state in row["copies"].items())),
 )
 

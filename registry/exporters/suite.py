@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from optotype.registry.artifacts.index import Registry, Version
 from optotype.registry.artifacts.kinds import adapter
 from optotype.registry.artifacts.kinds.items import FILE, read_items
-from optotype.registry.pins.registry import open_registry
+from optotype.registry.pins.registry import open_registry, pulled_panel
 from optotype.schemas.documents import parse_document
-from optotype.schemas.errors import IntegrityError, InvalidDataError, NotFoundError, Problem
+from optotype.schemas.errors import IntegrityError, InvalidDataError, NotFoundError, Problem, UsageError
 from optotype.store.project import Project
 
 if TYPE_CHECKING:
@@ -141,9 +141,10 @@ def find_panel_of(
     ----------
     suite : OpenSuite
     project : Project or None
-        Where it is looked for by digest, among the project's panels and what is published; else by name.
+        Where it is looked for by digest, among the project's panels and what is published; else by name. Then, and
+        without a project, among the pins that were pulled, by digest.
     panel : str, optional
-        Name, path or URL of the panel to take instead.
+        Name, path or URL of the panel to take instead, or ``scores/NAME[@VERSION]``, published or pinned.
     """
     from optotype.registry.artifacts.panel_ranks import find_panel
     from optotype.registry.suites import open_reference
@@ -151,21 +152,49 @@ def find_panel_of(
 
     digest, name = suite.panel.get("digest"), suite.panel.get("name")
     opened: xr.Dataset | None = None
+    notes: list[str] = []
     if panel is not None:
-        opened = open_reference(project, "scores", panel)
+        opened = _open_panel(project, panel)
     elif project is not None:
         path = find_panel(Registry(project.root), [{"kind": "scores", "digest": digest}])
         if path is not None:
             opened = open_panel(path)
         elif name and name in project.names("scores"):
             opened = open_reference(project, "scores", name)
+    if panel is None and (opened is None or opened.attrs.get("digest") != digest):
+        pulled, notes = pulled_panel(str(digest), None if project is None else project.root)
+        opened = opened if pulled is None else open_panel(pulled)
     if opened is None:
-        return None, []
+        return None, notes
     if opened.attrs.get("digest") != digest:
         return opened, [
             f"the panel {opened.attrs.get('name')} is not, or no longer, the one that {suite.label} was chosen on"
         ]
     return opened, []
+
+
+def _open_panel(project: Project | None, reference: str) -> xr.Dataset:
+    """A panel by name, path or URL, else as it is published or pinned."""
+    from optotype.registry.suites import open_reference
+    from optotype.store.panels import open_panel
+
+    own = project is not None and reference in project.names("scores")
+    if own or "://" in reference or Path(reference).exists():
+        return open_reference(project, "scores", reference)
+    try:
+        registry = open_registry(None if project is None else project.root)
+        version = registry.resolve(reference, "scores")
+    except (NotFoundError, UsageError):
+        if reference.startswith("scores/") or "@" in reference:
+            raise
+        try:
+            return open_reference(project, "scores", reference)
+        except NotFoundError as error:
+            hint = error.hint or "optotype pin scores/NAME@VERSION --from GIT_URL_OR_PATH, then optotype pull"
+            raise NotFoundError(error.message, hint=hint) from error
+    folder = registry.payload(version)
+    _check_digests(version, folder)
+    return open_panel(folder)
 
 
 def _read(folder: Path, name: str, version: str | None, digest: str) -> OpenSuite:

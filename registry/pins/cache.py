@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from optotype.schemas.errors import IntegrityError
+from optotype.schemas.errors import IntegrityError, UsageError
 from optotype.store.drafts import draft_file, writing
 from optotype.store.manifest import FileEntry
 
@@ -56,18 +56,47 @@ class Cache:
     def found(self, sha256: str) -> Path | None:
         """The file with a digest, its bytes checked; None if it is not there.
 
-        One that is damaged is removed: it can be fetched again, and a cache must never need mending by hand.
+        One that is damaged counts as not there, and stays until `take` puts a good one in its place.
         """
         path = self.path(sha256)
-        try:
-            if checked(path) == sha256:
+        with contextlib.suppress(FileNotFoundError):
+            if self._checked(path) == sha256:
                 return path
-        except FileNotFoundError:
-            return None
-        with writing(path, wait=True), contextlib.suppress(FileNotFoundError):
-            if checked(path) != sha256:
-                path.unlink()
         return None
+
+    def damaged(self, *sha256: str) -> list[Path]:
+        """Files of these digests that are there with other bytes."""
+        found = []
+        for digest in sha256:
+            with contextlib.suppress(FileNotFoundError):
+                if self._checked(self.path(digest)) != digest:
+                    found.append(self.path(digest))
+        return found
+
+    def trouble(self) -> str | None:
+        """Why nothing can be put into the cache, made if it is not there; None if it can."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return f"the cache {self.root} cannot be made: {error.strerror}"
+        return None if os.access(self.root, os.W_OK | os.X_OK) else f"the cache {self.root} cannot be written to"
+
+    def check_writable(self) -> None:
+        """Raise UsageError where nothing can be put into the cache."""
+        why = self.trouble()
+        if why is not None:
+            raise UsageError(why, hint=f"Set ${VARIABLE} to a folder that you may write to.")
+
+    def _checked(self, path: Path) -> str:
+        try:
+            return checked(path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise FileNotFoundError(str(path)) from error
+        except OSError as error:
+            raise UsageError(
+                f"the cache {self.root} cannot be read: {path}: {error.strerror}",
+                hint=f"Set ${VARIABLE} to a folder that you may read and write.",
+            ) from error
 
     def take(self, entry: FileEntry, fill: Callable[[IO[bytes]], None], where: str) -> Path:
         """The file of an entry; fetched by ``fill`` if it is not there, and kept only if its bytes are the right ones.
@@ -78,6 +107,10 @@ class Cache:
             Other bytes came; ``where`` says whence.
         """
         path = self.path(entry.sha256)
+        there = self.found(entry.sha256)
+        if there is not None:
+            return there
+        self.check_writable()
         with writing(path, wait=True):
             found = self.found(entry.sha256)
             if found is not None:

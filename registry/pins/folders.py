@@ -10,7 +10,7 @@ from typing import IO
 from optotype.registry.artifacts import git
 from optotype.registry.artifacts.copies import cached_files
 from optotype.registry.artifacts.index import Registry
-from optotype.registry.artifacts.layout import MANIFEST, Place
+from optotype.registry.artifacts.layout import CARD, MANIFEST, PAYLOAD, Place
 from optotype.registry.artifacts.manifest import ArtifactManifest
 from optotype.registry.artifacts.status import Status
 from optotype.registry.pins.cache import Cache
@@ -68,8 +68,22 @@ class FolderSource:
         return self._without(here, f"{place.folder} is not committed ({changed[0]})")
 
     def pinned(self, pin: Pin) -> Offer | None:
+        """See `Source`. As it stands in the folder; where it was deleted, as the pinned commit has it."""
+        found = self._read(self._place(pin))
+        if found is not None or not self.at_revision(pin)[0]:
+            return found
+        manifest, card, pointer = (self._committed(pin, name) for name in (MANIFEST, CARD, POINTER))
+        return None if manifest is None else Offer(manifest, card, pointer, pin.revision)
+
+    def at_revision(self, pin: Pin) -> tuple[bool, bytes | None]:
         """See `Source`."""
-        return self._read(self._place(pin))
+        if pin.revision is None or not git.is_repository(self._root):
+            return False, None
+        try:
+            git.commit_of(self._root, pin.revision)
+        except NotFoundError:
+            return False, None
+        return True, self._committed(pin, MANIFEST)
 
     def current(self, pin: Pin) -> bytes | None:
         """See `Source`."""
@@ -93,20 +107,31 @@ class FolderSource:
         """See `Source`."""
         place = self._place(pin)
         path = place.payload / entry.path
-        if not path.is_file() and manifest.storage == "dvc":
+        gone = not place.manifest.is_file()
+        if not path.is_file() and manifest.storage == "dvc" and not gone:
             version = Registry(self._root).version(pin.kind, pin.name, pin.version)
             path = cached_files(version).get(entry.path, path)
         if path.is_file():
             return cache.take(entry, lambda file: _copy(path, file), str(path))
+        if manifest.storage != "dvc":
+            data = self._committed(pin, f"{PAYLOAD}/{entry.path}") if gone and self.at_revision(pin)[0] else None
+            if data is not None:
+                where = f"{path} in commit {str(pin.revision)[:12]}"
+                return cache.take(entry, lambda file: _write(file, data), where)
         dvc_folder = self._root / ".dvc"
-        if manifest.storage == "dvc" and place.pointer.is_file() and dvc_folder.is_dir():
+        offer = self.pinned(pin) if manifest.storage == "dvc" and dvc_folder.is_dir() else None
+        if offer is not None and offer.pointer is not None:
             try:
-                return from_remote(dvc_folder, place.pointer.read_bytes(), pin, manifest, entry, cache)
+                return from_remote(dvc_folder, offer.pointer, pin, manifest, entry, cache)
             except NotFoundError as error:
                 raise NotFoundError(
                     f"{path}: not there, nor in DVC's cache, nor in a remote ({error.message})", hint=error.hint
                 ) from error
         raise NotFoundError(f"{path}: not there, although {place.manifest} lists it")
+
+    def _committed(self, pin: Pin, relative: str) -> bytes | None:
+        """A file of the version at the pinned commit."""
+        return git.read_file(self._root, str(pin.revision), f"./{pin.relative}/{relative}")
 
     def _place(self, pin: Pin) -> Place:
         return Place(self._root, pin.kind, pin.name, pin.version)
@@ -128,3 +153,7 @@ class FolderSource:
 def _copy(path: Path, file: IO[bytes]) -> None:
     with path.open("rb") as reading:
         shutil.copyfileobj(reading, file, 1 << 20)
+
+
+def _write(file: IO[bytes], data: bytes) -> None:
+    file.write(data)

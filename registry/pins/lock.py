@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from optotype.schemas.documents import parse_document
-from optotype.schemas.errors import FormatError, NotFoundError, UsageError, did_you_mean
+from optotype.schemas.errors import FormatError, NotFoundError, Problem, UsageError, did_you_mean
 from optotype.schemas.references import Digest, Exact, Range, Reference, check_kind, check_name, check_version
+from optotype.store.checks import limited
 from optotype.store.drafts import draft_file
 
 __all__ = ["LOCK", "Lock", "Pin", "find_folder", "read_lock", "select", "write_lock"]
@@ -20,6 +21,13 @@ LOCK = "optotype.lock"
 _FORMAT_VERSION = 1
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _REVISION = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_PATTERNS = {
+    "digest": (_DIGEST, "sha256: and 64 lower-case hex digits"),
+    "manifest": (_DIGEST, "sha256: and 64 lower-case hex digits"),
+    "revision": (_REVISION, "a whole git commit in hex digits, or null"),
+}
+_CHECKS: dict[str, Callable[[str], str]] = {"kind": check_kind, "name": check_name, "version": check_version}
+_TOP = ("format_version", "kind", "pins")
 
 
 @dataclass(frozen=True)
@@ -104,14 +112,31 @@ class Lock:
         FormatError
             Not a lock, a newer one, or one with an entry that cannot be.
         """
-        document = parse_document(text, kind="lock", where=where, newest=_FORMAT_VERSION)
-        try:
-            pins = tuple(_pin(entry) for entry in document["pins"])
-        except (KeyError, TypeError, ValueError, UsageError) as error:
+        if re.search(rb"^(<{7}|>{7}|={7})", text, re.MULTILINE):
             raise FormatError(
-                f"{where}: an entry lacks a field or has one that cannot be: {error}",
+                f"{where}: git's merge marks (<<<<<<<) stand in it: two changes were not merged",
+                hint=f"Keep one side (git checkout --ours {LOCK}, or --theirs) and pin anew what the other had.",
+            )
+        document = parse_document(text, kind="lock", where=where, newest=_FORMAT_VERSION)
+        problems = [
+            Problem(where, "unknown-field", f"unknown field {name!r}; a lock has {', '.join(_TOP)}")
+            for name in document
+            if name not in _TOP
+        ]
+        if document.get("kind", "lock") != "lock":
+            problems.append(Problem(where, "kind", f'kind is "lock", got {_shown(document["kind"])}'))
+        entries = document.get("pins")
+        if not isinstance(entries, list):
+            problems.append(Problem(where, "pins", f"pins is a list of entries, got {_shown(entries)}"))
+            entries = []
+        for number, entry in enumerate(entries):
+            problems += _problems(entry, f"pins[{number}]{_called(entry)}")
+        if problems:
+            raise FormatError(
+                "\n".join([f"{where}: no lock that optotype wrote:", *(f"  - {each}" for each in limited(problems))]),
                 hint="The lock is written by optotype pin and update; take it from git again.",
-            ) from error
+            )
+        pins = tuple(Pin(**entry) for entry in entries)
         places = [pin.place for pin in pins]
         twice = sorted({place for place in places if places.count(place) > 1})
         if twice:
@@ -205,24 +230,58 @@ def _fits(ref: Reference, pin: Pin) -> bool:
     return str(selector) == pin.requested
 
 
-def _pin(entry: dict[str, Any]) -> Pin:
+def _problems(entry: Any, where: str) -> list[Problem]:
+    """Everything in an entry that cannot be."""
+    if not isinstance(entry, dict):
+        return [Problem(where, "entry", f"an entry is a JSON object, got {_shown(entry)}")]
+    names = [each.name for each in fields(Pin)]
+    found = [Problem(where, "missing-field", f"{name} is missing") for name in names if name not in entry]
+    found += [Problem(where, "unknown-field", f"unknown field {name!r}") for name in entry if name not in names]
+    said = {name: _wrong(name, entry[name]) for name in names if name in entry}
+    found += [Problem(where, "field", f"{name}: {text}") for name, text in said.items() if text is not None]
+    if found:
+        return found
     pin = Pin(**entry)
-    check_kind(pin.kind)
-    check_name(pin.name)
-    check_version(pin.version)
-    if Reference.parse(f"{pin.place}@{pin.requested}").selector is None:
-        raise ValueError(f"{pin}: requested is what was asked for, got {pin.requested!r}")
-    for name, pattern, value in (
-        ("digest", _DIGEST, pin.digest),
-        ("manifest", _DIGEST, pin.manifest),
-        ("revision", _REVISION, pin.revision),
-    ):
-        if not (value is None and name == "revision") and pattern.fullmatch(value or "") is None:
-            raise ValueError(f"{pin}: {name} cannot be {value!r}")
+    try:
+        if Reference.parse(f"{pin.place}@{pin.requested}").selector is None:
+            found.append(Problem(where, "field", f"requested: what was asked for, got {pin.requested!r}"))
+    except UsageError as error:
+        found.append(Problem(where, "field", f"requested: {error.message}"))
     if pin.tag not in (None, f"{pin.place}@v{pin.version}") or (pin.tag and not pin.revision):
-        raise ValueError(f"{pin}: tag cannot be {pin.tag!r}")
-    if not isinstance(pin.source, str) or not pin.source.isprintable() or not pin.source:
-        raise ValueError(f"{pin}: source is a git URL or path, got {pin.source!r}")
-    if type(pin.files) is not int or type(pin.bytes) is not int:
-        raise TypeError(f"{pin}: files and bytes are whole numbers")
-    return pin
+        tag = f"null, or {pin.place}@v{pin.version} beside a revision"
+        found.append(Problem(where, "field", f"tag: {tag}, got {_shown(pin.tag)}"))
+    return found
+
+
+def _wrong(name: str, value: Any) -> str | None:
+    """Why a field of an entry cannot be ``value``, seen alone."""
+    if name in ("files", "bytes"):
+        good = type(value) is int and value >= 0
+        return None if good else f"a whole number from 0 up, got {_shown(value)}"
+    if name in ("revision", "tag") and value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        return f"text{' or null' if name in ('revision', 'tag') else ''}, got {_shown(value)}"
+    pattern = _PATTERNS.get(name)
+    if pattern is not None:
+        return None if pattern[0].fullmatch(value) else f"{pattern[1]}, got {_shown(value)}"
+    check = _CHECKS.get(name)
+    try:
+        if check is not None:
+            check(value)
+        if name == "source" and not value.isprintable():
+            return f"a git URL or path, got {_shown(value)}"
+    except UsageError as error:
+        return error.message
+    return None
+
+
+def _called(entry: Any) -> str:
+    if isinstance(entry, dict) and isinstance(entry.get("kind"), str) and isinstance(entry.get("name"), str):
+        return f" ({entry['kind']}/{entry['name']})"
+    return ""
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True)
+    return text if len(text) <= 80 else f"{text[:77]}..."

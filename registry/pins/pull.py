@@ -16,6 +16,7 @@ from optotype.registry.pins.payloads import keep_pointer, kept_pointer
 from optotype.registry.pins.source import Source, open_source
 from optotype.registry.pins.tree import build, check_manifest, check_pulled, place_of, write_status
 from optotype.schemas.errors import ConflictError, ExternalError, IntegrityError, NotFoundError, UsageError
+from optotype.store.manifest import FileEntry
 
 if TYPE_CHECKING:
     from optotype.pipelines.progress import Progress
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Pulled", "manifest_of", "pull"]
 
 _FETCHERS = 4
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -142,11 +144,13 @@ def _changes(folder: Path, pin: Pin, source: Source | str, *, locked: bool) -> t
     if why is not None or isinstance(source, str):
         return (*notes, f"{pin}: {pin.source} cannot be reached, so tags and yanks are as they were ({why})")
     _check_tag(pin, source)
+    notes += _check_revision(pin, source)
     now = source.current(pin)
     if now is not None:
         check_manifest(now, pin, f"{pin.source}: {pin.relative}/{MANIFEST}")
     else:
-        notes.append(f"{pin} is no longer in {pin.source}")
+        kept = "" if pin.revision is None else f"; it is read from commit {pin.revision[:12]} or the cache"
+        notes.append(f"{pin} is no longer in {pin.source}{kept}")
     status = source.status(pin.kind, pin.name)
     write_status(folder, pin.kind, pin.name, status)
     why = status.yanked.get(pin.version)
@@ -173,6 +177,25 @@ def _check_tag(pin: Pin, source: Source) -> None:
         check_manifest(manifest or b"", pin, f"{pin.source}: {path} at the tag {name}")
 
 
+def _check_revision(pin: Pin, source: Source) -> list[str]:
+    """The pinned commit has to hold the pinned manifest; a commit that is gone is a note, the digests still count."""
+    if pin.revision is None:
+        return []
+    there, manifest = source.at_revision(pin)
+    if not there:
+        return [
+            f"{pin.source} has no commit {pin.revision[:12]}, which {LOCK} names for {pin}; only digests are checked"
+        ]
+    where = f"{pin.source}: {pin.relative}/{MANIFEST} at commit {pin.revision[:12]}"
+    if manifest is None:
+        raise IntegrityError(
+            f"{where}: not there, although {LOCK} names that commit for {pin}",
+            hint=f"Was the lock edited? Pin it again: optotype pin {pin} --from {pin.source}",
+        )
+    check_manifest(manifest, pin, where)
+    return []
+
+
 def manifest_of(pin: Pin, source: Source | str, cache: Cache) -> tuple[bytes, ArtifactManifest]:
     """The pinned manifest, out of the cache or from the source.
 
@@ -189,7 +212,8 @@ def manifest_of(pin: Pin, source: Source | str, cache: Cache) -> tuple[bytes, Ar
         data = path.read_bytes()
     else:
         if isinstance(source, str):
-            raise ExternalError(f"{pin} is not in the cache, and its source cannot be reached: {source}")
+            bad = _damaged(cache, [pin.manifest.removeprefix("sha256:")])
+            raise ExternalError(f"{pin} is not in the cache{bad}, and its source cannot be reached: {source}")
         offer = source.pinned(pin)
         if offer is None:
             raise IntegrityError(
@@ -213,8 +237,9 @@ def _bring(folder: Path, pin: Pin, source: Source | str, cache: Cache, progress:
     if isinstance(source, str):
         if missing or card is None:
             raise ExternalError(
-                f"{pin}: {len(missing)} of its {len(manifest.files)} files are not in the cache, and its source cannot "
-                f"be reached: {source}"
+                f"{pin}: {_lacking(missing, manifest, card)} not in the cache"
+                f"{_damaged(cache, [*(entry.sha256 for entry in missing), manifest.card.sha256])}, and its source "
+                f"cannot be reached: {source}"
             )
         text = card.read_bytes()
     else:
@@ -233,6 +258,20 @@ def _bring(folder: Path, pin: Pin, source: Source | str, cache: Cache, progress:
                 pool.shutdown(cancel_futures=True)
                 raise
     build(folder, pin, data, text, kept_pointer(cache, pin), files)
+
+
+def _lacking(missing: Sequence[FileEntry], manifest: ArtifactManifest, card: Path | None) -> str:
+    files = f"{len(missing)} of its {len(manifest.files)} files" if missing else ""
+    return " and ".join(filter(None, (files, "" if card is not None else manifest.card.path))) + (
+        " are" if missing else " is"
+    )
+
+
+def _damaged(cache: Cache, digests: Sequence[str]) -> str:
+    """Which files of the cache are there and damaged, in brackets."""
+    bad = [str(path) for path in cache.damaged(*digests)]
+    more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+    return f" (damaged there: {', '.join(bad[:_SHOWN])}{more})" if bad else ""
 
 
 def _card(pin: Pin, manifest: ArtifactManifest, source: Source, cache: Cache) -> bytes:

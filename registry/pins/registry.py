@@ -6,11 +6,11 @@ from pathlib import Path
 
 from optotype.registry.artifacts.index import Registry, Version
 from optotype.registry.pins.lock import Lock, find_folder, read_lock, select
-from optotype.registry.pins.tree import PINS, check_pulled
-from optotype.schemas.errors import NotFoundError
+from optotype.registry.pins.tree import PINS, check_pulled, place_of
+from optotype.schemas.errors import NotFoundError, UsageError
 from optotype.schemas.references import Reference
 
-__all__ = ["PinnedRegistry", "open_registry"]
+__all__ = ["PinnedRegistry", "open_registry", "pulled_panel"]
 
 
 class PinnedRegistry(Registry):
@@ -43,9 +43,18 @@ class PinnedRegistry(Registry):
         """
         ref = Reference.parse(reference, kind) if isinstance(reference, str) else reference
         named = [pin for pin in self._lock.pins if pin.name == ref.name and ref.kind in (None, pin.kind)]
-        if ref.selector is not None or not named:
+        if not named:
             return super().resolve(ref, yanked=yanked)
-        (pin,) = select(self._lock, [str(ref)], self._folder)
+        if ref.selector is None:
+            (pin,) = select(self._lock, [str(ref)], self._folder)
+        else:  # versions of the project's own, else the pin if it is what was asked for
+            try:
+                return super().resolve(ref, yanked=yanked)
+            except NotFoundError as error:
+                try:
+                    (pin,) = select(self._lock, [str(ref)], self._folder)
+                except (NotFoundError, UsageError):
+                    raise error from None
         try:
             check_pulled(self._folder, pin, payload=False)
         except FileNotFoundError:
@@ -75,3 +84,37 @@ def open_registry(project: Path | None, start: Path | None = None) -> Registry:
             raise
         return Registry(project)
     return PinnedRegistry(folder / PINS if project is None else project, folder, read_lock(folder))
+
+
+def pulled_panel(digest: str, project: Path | None = None) -> tuple[Path | None, list[str]]:
+    """The pinned and pulled panel of a digest, every byte checked, and which pins were not pulled and so not looked at.
+
+    Parameters
+    ----------
+    digest : str
+        Of the payload, or of the scores themselves, as lineages name it.
+    project : Path, optional
+        Root of the project, whose lock counts first; by default the nearest lock upward from the working directory.
+
+    Raises
+    ------
+    IntegrityError
+        It was pulled and is damaged; names the file.
+    """
+    try:
+        folder = find_folder(project)
+    except NotFoundError:
+        return None, []
+    notes = []
+    for pin in read_lock(folder).pins:
+        if pin.kind != "scores":
+            continue
+        try:
+            manifest = check_pulled(folder, pin, payload=False)
+        except FileNotFoundError:
+            notes.append(f"{pin} is pinned and was not pulled; if it is the panel: optotype pull {pin.place}")
+            continue
+        if digest in (manifest.digest, *manifest.facts.get("content_digests", ())):
+            check_pulled(folder, pin)
+            return place_of(folder, pin).payload, []
+    return None, notes

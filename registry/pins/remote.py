@@ -75,7 +75,13 @@ class PinnedFiles:
         found = cache.found(entry.sha256)
         if found is not None:
             return found
-        return _source(self.pin.source, self.folder, self.cache).fetch(self.pin, self.manifest, entry, cache)
+        try:
+            return _source(self.pin.source, self.folder, self.cache).fetch(self.pin, self.manifest, entry, cache)
+        except (ExternalError, NotFoundError) as error:
+            bad = cache.damaged(entry.sha256)
+            if not bad:
+                raise
+            raise type(error)(f"{error.message}; the cache's copy is damaged: {bad[0]}", hint=error.hint) from error
 
 
 def location(folder: Path, pin: Pin, cache: Cache, member: str, called: str) -> Location:

@@ -56,6 +56,11 @@ class GitSource:
         self._local = local
         self._clone = cache.clone(url)
         self._names: dict[str, list[str]] = {}
+        why = cache.trouble()
+        if why is not None and self._clone.exists():
+            self.unreachable = why
+            return
+        cache.check_writable()
         with writing(self._clone, wait=True):
             if not self._clone.exists():
                 with Draft(self._clone) as draft:
@@ -114,6 +119,15 @@ class GitSource:
         head = self._head()
         base = self._base(head, pin.kind, pin.name, missing="")
         return git.read_file(self._clone, head, f"{base}{pin.relative}/{MANIFEST}")
+
+    def at_revision(self, pin: Pin) -> tuple[bool, bytes | None]:
+        """See `Source`."""
+        try:
+            commit = git.commit_of(self._clone, str(pin.revision))
+        except NotFoundError:
+            return False, None
+        base = self._base(commit, pin.kind, pin.name, missing="")
+        return True, git.read_file(self._clone, commit, f"{base}{pin.relative}/{MANIFEST}")
 
     def tag(self, pin: Pin) -> tuple[str | None, bytes | None]:
         """See `Source`."""

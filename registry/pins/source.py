@@ -83,6 +83,9 @@ class Source(Protocol):
     def current(self, pin: Pin) -> bytes | None:
         """The manifest of the version as the source has it now; None if it is gone."""
 
+    def at_revision(self, pin: Pin) -> tuple[bool, bytes | None]:
+        """Whether the source has the pinned commit, and the version's manifest there."""
+
     def tag(self, pin: Pin) -> tuple[str | None, bytes | None]:
         """The commit of the version's tag now, and the manifest there; None and None without a tag."""
 
@@ -134,6 +137,8 @@ def open_source(text: str, folder: Path, cache: Cache, *, refresh: bool) -> Sour
     path = Path(os.path.abspath(folder / Path(text).expanduser()))  # noqa: PTH100 - links stay links
     if (path / ARTIFACTS).is_dir():
         return FolderSource(text, path)
+    if path.is_dir() and git.ever_had(path, ARTIFACTS):
+        return FolderSource(text, path)  # all of it was deleted; commits that are pinned still hold it
     if git.is_bare(path):
         return GitSource(text, str(path), cache, local=path, refresh=refresh)
     if not path.exists():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from optotype.registry.artifacts.copies import flush_folders, hashed, payload_files
-from optotype.registry.artifacts.layout import ARTIFACTS, CARD, MANIFEST, PAYLOAD, STATUS, Place
+from optotype.registry.artifacts.layout import ARTIFACTS, CARD, MANIFEST, PAYLOAD, PULLED, STATUS, Place
 from optotype.registry.artifacts.manifest import ArtifactManifest
 from optotype.registry.artifacts.status import Status
 from optotype.registry.pins.cache import place_file
@@ -17,7 +17,7 @@ from optotype.store.drafts import Draft, draft_file
 
 __all__ = ["PINS", "build", "check_manifest", "check_pulled", "place_of", "write_status"]
 
-PINS = "optotype_pins"
+PINS = PULLED
 """Folder beside the lock. It is made of the lock at any time, and git leaves it out."""
 
 _SHOWN = 10

@@ -99,7 +99,8 @@ def update(
         ref = asked.get(pin.name)
         selector = f"@{pin.requested}" if ref is None or ref.selector is None else f"@{ref.selector}"
         after, notes = resolve(source, Reference.parse(f"{pin.place}{selector}"), store)
-        if after.tag is None and replace(after, revision=pin.revision) == pin:
+        known = pin.revision is not None or after.revision is None
+        if known and after.tag is None and replace(after, revision=pin.revision) == pin:
             after = pin  # a later commit of the same bytes is no news
         diff = None
         if (after.version, after.manifest) != (pin.version, pin.manifest):

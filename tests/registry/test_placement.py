@@ -16,6 +16,8 @@ from optotype.registry.artifacts.publish import publish
 from optotype.registry.compressions import compress
 from optotype.registry.exporters.exporter import export
 from optotype.registry.panels import import_scores
+from optotype.registry.pins.pin import pin
+from optotype.registry.pins.pull import pull
 from optotype.registry.placement import place
 from optotype.schemas.errors import IntegrityError, InvalidDataError, NotFoundError, UsageError
 from optotype.store.panels import open_panel
@@ -96,6 +98,61 @@ def test_without_the_panel_the_scores_that_the_suite_keeps_serve(
         assert row["estimate"][name] == pytest.approx(here["estimate"][name], abs=1e-9)
     assert (row["rank"], row["full_rank"]) == (here["rank"], here["full_rank"])
     assert all(each["estimate"] is None for each in row["categories"])
+
+
+def test_without_the_panel_a_partial_result_is_not_estimated(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = _results(project, "m09").assign(score=lambda table: table["score"] / 10)
+    monkeypatch.chdir(tmp_path)
+    for answered in (1, len(results) - 1):
+        results.iloc[:answered].to_csv("r.csv", index=False)
+        row = _only(place("project/suite", ["r.csv"]))
+        assert (row["answered"], row["missing"]) == (answered, len(results) - answered)
+        assert row["score"] is not None
+        assert [row[name] for name in ("estimate", "rank", "full_rank", "full_ranks")] == [None] * 4
+        assert f"{len(results) - answered} of {len(results)} items have no score" in row["reason"]
+        assert "--panel" in row["reason"]
+    results.to_csv("r.csv", index=False)
+    assert _only(place("project/suite", ["r.csv"]))["estimate"] is not None
+
+
+def test_a_pinned_panel_is_found_by_digest_and_by_name(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _results(project, "m09").iloc[1:].to_csv(tmp_path / "r.csv", index=False)
+    wanted = place("suite", [tmp_path / "r.csv"])
+    publish("scores", "board@0.1.0", project.root / "data/scores/mini", root=project.root)
+    publish("suite", "small@0.1.0", project.root / "suite", root=project.root)
+    monkeypatch.setenv("OPTOTYPE_CACHE", str(tmp_path / "cache"))
+    here = tmp_path / "down"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    for name in ("scores/board", "suite/small"):
+        pin(f"{name}@0.1.0", project.root)
+    pull(["suite/small"])
+    with pytest.raises(InvalidDataError, match="between 0 and 1") as error:  # scales are the panel's
+        place("small", ["../r.csv"])
+    assert "optotype pull scores/board" in str(error.value.hint)
+    with pytest.raises(NotFoundError, match="was not pulled"):
+        place("small", ["../r.csv"], panel="scores/board@0.1.0")
+    pull()
+    for panel in (None, "scores/board", "scores/board@0.1.0", "board"):
+        found = place("small", ["../r.csv"], panel=panel)
+        assert found["models"] == wanted["models"]
+        assert found["panel"] == {"name": "board", "digest": wanted["panel"]["digest"]}
+    with pytest.raises(NotFoundError):
+        place("small", ["../r.csv"], panel="scores/other")
+    other = _project(tmp_path / "other")  # a project with a lock and nothing of its own
+    for name in ("optotype.lock", "optotype_pins"):
+        (here / name).rename(other.root / name)
+    monkeypatch.chdir(other.root)
+    for panel in (None, "scores/board@0.1.0"):
+        assert place("small@0.1.0", ["../r.csv"], panel=panel)["models"] == wanted["models"]
+    part = next(other.root.glob("optotype_pins/artifacts/scores/board/0.1.0/payload/panel.json"))
+    part.write_bytes(part.read_bytes() + b" ")
+    with pytest.raises(IntegrityError, match=r"panel\.json"):
+        place("small", ["../r.csv"])
 
 
 def test_refit_takes_the_errors_of_models_that_a_suite_was_made_without(project: Project) -> None:

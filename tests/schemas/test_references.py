@@ -142,6 +142,22 @@ def test_refused(text: str) -> None:
         Reference.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "hint"),
+    [
+        ("mini@1.0.0 ", "ends with a blank", "Try 'mini@1.0.0'."),
+        ("sha256:30cb0123", "a digest alone", "NAME@sha256:30cb0123"),
+        ("sha256:30cb", "a digest alone", "NAME@sha256:"),
+        ("mini@>=0.1 <0.2", "a comma is wanted", "Try '>=0.1,<0.2'."),
+        ("mini@1.0.0 1.1.0", "a comma is wanted", "Try '1.0.0,1.1.0'."),
+    ],
+)
+def test_nearly_a_reference(text: str, words: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        Reference.parse(text)
+    assert hint in str(error.value.hint)
+
+
 @pytest.mark.parametrize(("text", "hint"), [("v1.2", "1.2.0"), ("1.2", "1.2.0"), ("1", "1.0.0"), ("1.2.0+b", "1.2.0")])
 def test_nearly_a_version(text: str, hint: str) -> None:
     with pytest.raises(UsageError) as error:

@@ -151,6 +151,25 @@ def test_mistakes(project: Path, tmp_path: Path, line: str, code: int, words: st
     assert result.stdout == ""
 
 
+def test_yank_tells_of_aliases_and_verify_of_a_missing_manifest(project: Path) -> None:
+    good("optotype publish ranking emoji@0.1.0 --from data/ranking")
+    good("optotype publish ranking emoji@0.2.0 --from data/ranking-k50")
+    good("optotype alias emoji@0.1.0 stable")
+    assert call("optotype yank emoji@stable --why x").exit_code == 2
+    assert "@stable still stands for it" in call("optotype yank emoji@0.1.0 --why x").stderr
+    (project / "artifacts/ranking/emoji/0.2.0/manifest.json").unlink()
+    for line in ("optotype verify --all", "optotype verify emoji@0.2.0"):
+        result = call(line)
+        assert result.exit_code == 7
+        assert "artifacts/ranking/emoji/0.2.0/manifest.json: missing" in result.stderr
+    assert "damaged" in good("optotype list")
+    result = call("optotype publish ranking emoji@0.2.0 --from data/ranking-k50")
+    assert result.exit_code == 6
+    (project / "artifacts/ranking/emoji/status.json").write_text("{")
+    result = call("optotype verify --all")
+    assert result.stderr.count("status.json") == 1
+
+
 def test_nothing_published(project: Path) -> None:
     result = call("optotype list")
     assert (result.exit_code, result.stdout) == (0, "")

@@ -11,7 +11,7 @@ from payloads import make_frontier, make_pairs, make_ranking, make_report, make_
 from optotype.registry.artifacts.index import Registry
 from optotype.registry.artifacts.listing import diff_versions
 from optotype.registry.artifacts.publish import publish
-from optotype.schemas.errors import UsageError
+from optotype.schemas.errors import IntegrityError, UsageError
 
 
 def test_suites(root: Path, tmp_path: Path) -> None:
@@ -97,6 +97,19 @@ def test_rankings_and_pairs(root: Path, tmp_path: Path) -> None:
     items = diff_versions(Registry(root), "p@1.0.0", "p@1.1.0")["items"]
     assert items["added"] == [["p3"]]
     assert [(row["key"], list(row["values"])) for row in items["changed"]] == [(["p0"], ["image_sha256"])]
+
+
+@pytest.mark.parametrize("longer", [False, True])
+@pytest.mark.parametrize("versions", [("s@1.0.0", "s@1.1.0"), ("s@1.1.0", "s@1.0.0"), ("s@1.0.0", "s@1.0.0")])
+def test_damaged_bytes_are_not_compared(root: Path, tmp_path: Path, versions: tuple[str, str], longer: bool) -> None:
+    for version, item in (("1.0.0", "a/1"), ("1.1.0", "a/2")):
+        publish("suite", f"s@{version}", make_suite(tmp_path / version, {item: None}), root=root)
+    path = Registry(root).version("suite", "s", "1.0.0").place.payload / "items.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 1
+    path.write_bytes(bytes(data) + b"x" * longer)
+    with pytest.raises(IntegrityError, match=r"1\.0\.0/payload/items\.parquet"):
+        diff_versions(Registry(root), *versions)
 
 
 def test_what_cannot_be_compared(root: Path, tmp_path: Path) -> None:

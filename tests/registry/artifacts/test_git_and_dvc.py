@@ -151,6 +151,58 @@ def test_two_tags_of_one_name_are_not_put_on_one_commit(repository: Path, tmp_pa
     assert "does not point to 1.0.0" in refused.notes[-1]
 
 
+def test_a_dvc_yaml_is_made_in_a_dvc_project_and_no_lost_tag_elsewhere(
+    repository: Path, root: Path, tmp_path: Path, shell: Run
+) -> None:
+    (repository / "dvc.yaml").unlink()
+    _commit(shell, repository)
+    source = make_report(tmp_path / "r")
+    early = publish("report", "r@1.0.0", source, root=repository, tag=True)
+    assert not any("there is no dvc.yaml" in note for note in early.notes)
+    assert "report/r:" in (repository / "dvc.yaml").read_text()
+    _commit(shell, repository)
+    assert publish("report", "r@1.0.0", source, root=repository, tag=True).tag == "report/r@v1.0.0"
+    shell(tmp_path, *DVC, "artifacts", "get", str(repository), "report/r", "--rev", "v1.0.0", "-o", "got")
+    assert _tree(tmp_path / "got") == _tree(source)
+
+    shell(root, "git", "init", "--quiet", ".")
+    publish("report", "r@1.0.0", source, root=root)
+    _commit(shell, root)
+    refused = publish("report", "r@1.0.0", source, root=root, tag=True)
+    assert refused.tag is None
+    assert "optotype init" in refused.notes[-1]
+    assert git.tags(root, "report", "r") == {}
+
+
+def test_a_tag_that_meets_a_clean_tree(repository: Path, tmp_path: Path, shell: Run) -> None:
+    from optotype.registry.artifacts.announce import announce
+
+    for version in ("1.0.0", "1.1.0"):
+        publish("report", f"r@{version}", make_report(tmp_path / version, text=version), root=repository)
+    announce(Registry(repository), "report", "r", "1.0.0")
+    commit = _commit(shell, repository)
+    git.make_tag(repository, "report/r@v1.1.0", commit, "by hand")
+    shell(repository, "git", "commit", "--quiet", "--allow-empty", "-m", "other")
+    git.make_tag(repository, "report/r@v0.9.0", git.commit_of(repository, "HEAD"), "by hand")
+    refused = publish("report", "r@1.0.0", tmp_path / "1.0.0", root=repository, tag=True)
+    assert "HEAD has the tag of 0.9.0" in refused.notes[-1]
+    advice = refused.notes[-1].split("break gto. ")[1].split(", then publish")[0]
+    assert "--allow-empty" in advice
+    shell(repository, "sh", "-c", advice)
+    assert publish("report", "r@1.0.0", tmp_path / "1.0.0", root=repository, tag=True).tag == "report/r@v1.0.0"
+
+
+def test_nothing_here_is_not_good(repository: Path, large: Path) -> None:
+    from optotype.registry.artifacts.listing import verify_versions
+
+    done = publish("states", "lm@1.0.0", large, root=repository)
+    assert [row["state"] for row in verify_versions(Registry(repository))] == ["good"]
+    shutil.rmtree(done.version.place.payload)
+    shutil.rmtree(repository / ".dvc" / "cache" / "files")
+    (row,) = verify_versions(Registry(repository), "lm@1.0.0")
+    assert (row["state"], row["problems"]) == ("not here", [])
+
+
 def test_a_large_payload_is_kept_by_dvc(repository: Path, tmp_path: Path, large: Path, shell: Run) -> None:
     shell(repository, *DVC, "remote", "add", "--default", "store", str(tmp_path / "remote"))
     source = _tree(large)

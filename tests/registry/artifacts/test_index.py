@@ -10,8 +10,9 @@ import pytest
 from payloads import make_report
 
 from optotype.registry.artifacts.index import Registry, latest
-from optotype.registry.artifacts.listing import list_versions, show_version
+from optotype.registry.artifacts.listing import list_versions, show_version, verify_versions
 from optotype.registry.artifacts.publish import publish
+from optotype.registry.artifacts.status import Status
 from optotype.schemas.errors import (
     ConflictError,
     FormatError,
@@ -143,7 +144,7 @@ def test_a_damaged_version_does_not_hide_the_others(registry: Registry) -> None:
     folder = registry.root / "artifacts" / "report" / "r"
     (folder / "1.2.0" / "manifest.json").write_text("{")
     (folder / "draft").mkdir()
-    (folder / "9.9.9").mkdir()  # a folder without a manifest is no version
+    (folder / "9.9.9").mkdir()  # an empty folder is no version
     (folder / ".1.3.0.0123abcd.draft").mkdir()
     rows = list_versions(registry, "report")
     assert [row["version"] for row in rows] == ["0.1.0", "2.0.0-rc.1", "1.10.0", "1.2.0", "1.0.0"]
@@ -170,6 +171,65 @@ def test_a_damaged_status_is_an_error_and_not_nothing(registry: Registry) -> Non
         path.write_text(text)
         with pytest.raises(FormatError):
             registry.resolve("r@latest")
+
+
+def test_a_missing_manifest_is_damage_and_not_absence(registry: Registry) -> None:
+    place = registry.version("report", "r", "1.10.0").place
+    place.manifest.unlink()
+    row = next(row for row in list_versions(registry, "report") if row["version"] == "1.10.0")
+    assert "manifest.json: missing" in row["error"]
+    assert row["latest"]  # no older one passes for the latest
+    for reference in ("r@latest", "r@1.10.0"):
+        with pytest.raises(IntegrityError, match=r"manifest\.json: missing") as error:
+            show_version(registry, reference)
+        assert f"git checkout -- {place.relative}/manifest.json" in str(error.value.hint)
+    (problem,) = registry.verify(registry.resolve("r@1.10.0"))
+    assert problem.where == f"{place.relative}/manifest.json"
+    assert problem.message.startswith("missing")
+    assert [row["state"] for row in verify_versions(registry)].count("bad") == 1
+
+
+def test_an_unreadable_status_concerns_its_name_alone(registry: Registry) -> None:
+    path = registry.root / "artifacts" / "report" / "r" / "status.json"
+    texts = ["{", '{"format_version": 9}', '{"format_version": 1, "kind": "status", "yanked": {}, "aliases": []}']
+    for text in texts:
+        path.write_text(text)
+        rows = list_versions(registry)
+        assert {row["name"]: row["error"] is None for row in rows} == {"other": True, "r": False}
+        assert not any(row["latest"] for row in rows if row["name"] == "r")
+        assert len(registry.contents()) == 5
+        found = {row["reference"]: row for row in verify_versions(registry)}
+        assert found["report/other@0.1.0"]["state"] == "good"
+        (problem,) = found["report/r@1.0.0"]["problems"]
+        assert problem["where"] == "artifacts/report/r/status.json"
+        assert str(path) not in problem["message"]
+        (one,) = verify_versions(registry, "r@1.0.0")
+        assert one["problems"] == [problem]
+        with pytest.raises(IntegrityError, match=r"status\.json"):
+            verify_versions(registry, "r@latest")
+
+
+def test_a_status_of_versions_that_are_not_there(registry: Registry) -> None:
+    status = Status({"7.0.0": "why"}, {"stable": "8.0.0", "good": "1.0.0"})
+    (registry.root / "artifacts" / "report" / "r" / "status.json").write_bytes(status.to_bytes())
+    problems = registry.verify(registry.resolve("r@1.0.0"))
+    assert [p.message for p in problems] == [
+        "it yanks 7.0.0, which is not published",
+        "the alias stable stands for 8.0.0, which is not published",
+    ]
+    pulled = registry.root.with_name("optotype_pins")  # holds some versions, and the status of all
+    registry.root.rename(pulled)
+    assert Registry(pulled).verify(Registry(pulled).resolve("r@1.0.0")) == []
+
+
+def test_what_is_yanked_is_said_exactly(registry: Registry) -> None:
+    registry.alias("r@1.0.0", "stable")
+    for reference in ("r@stable", "r@^1", "r@latest"):
+        with pytest.raises(UsageError, match="by version or digest") as error:
+            registry.yank(reference, "it's wrong")
+        assert "optotype yank report/r@1." in str(error.value.hint)
+    assert registry.status("report", "r").yanked == {}
+    assert registry.yank(f"r@{registry.resolve('r@1.0.0').digest}", "wrong").aliases == ["stable"]
 
 
 def test_shown(registry: Registry) -> None:

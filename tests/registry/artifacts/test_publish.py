@@ -19,6 +19,7 @@ from payloads import (
 )
 
 from optotype.registry.artifacts.index import Registry
+from optotype.registry.artifacts.kinds import adapter
 from optotype.registry.artifacts.layout import is_inside
 from optotype.registry.artifacts.manifest import ArtifactManifest
 from optotype.registry.artifacts.publish import publish
@@ -168,15 +169,21 @@ def test_hidden_files_and_those_of_dvc_are_left_out_and_named(root: Path, tmp_pa
     assert [entry.path for entry in done.version.manifest.files] == ["ranking.html", "ranking.json"]
 
 
-def test_links_to_files_are_followed_and_links_to_folders_refused(root: Path, tmp_path: Path) -> None:
+def test_links_to_files_are_followed_inside_and_into_the_cache_alone(root: Path, tmp_path: Path) -> None:
     source = make_report(tmp_path / "report")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "a.txt").write_text("a")
-    (source / "a.txt").symlink_to(tmp_path / "elsewhere" / "a.txt")
+    (root / ".dvc" / "cache").mkdir(parents=True)
+    (root / ".dvc" / "config").write_text("")
+    (root / ".dvc" / "cache" / "0").write_text("a")
+    (source / "a.txt").symlink_to(root / ".dvc" / "cache" / "0")
+    (source / "inside.html").symlink_to("ranking.html")
     done = publish("report", "r@1.0.0", source, root=root)
     copy = done.version.place.payload / "a.txt"
     assert not copy.is_symlink()
     assert copy.read_text() == "a"
+    (source / "secret").symlink_to(tmp_path / "elsewhere" / "a.txt")
+    (source / "passwd").symlink_to("/etc/passwd")
     (source / "folder").symlink_to(tmp_path / "elsewhere")
     (source / "gone").symlink_to(tmp_path / "nothing")
     (source / "A.txt").write_text("b")
@@ -184,7 +191,56 @@ def test_links_to_files_are_followed_and_links_to_folders_refused(root: Path, tm
     os.mkfifo(source / "pipe")
     with pytest.raises(InvalidDataError) as error:
         publish("report", "r@1.0.1", source, root=root)
-    assert {p.kind for p in error.value.problems} == {"linked-folder", "not-a-file", "same-name", "file-name"}
+    kinds = {p.kind for p in error.value.problems}
+    assert kinds == {"linked-folder", "not-a-file", "same-name", "file-name", "link-outside"}
+    assert {p.where for p in error.value.problems if p.kind == "link-outside"} == {"secret", "passwd"}
+
+
+def test_a_folder_without_a_manifest_is_in_the_way(root: Path, tmp_path: Path) -> None:
+    source = make_report(tmp_path / "report")
+    place = publish("report", "r@0.2.0", source, root=root).version.place
+    place.manifest.unlink()
+    before = _tree(root)
+    with pytest.raises(
+        ConflictError, match=r"report/r/0\.2\.0: a folder without manifest\.json is in the way"
+    ) as error:
+        publish("report", "r@0.2.0", source, root=root)
+    assert "git checkout -- artifacts/report/r/0.2.0/manifest.json" in str(error.value.hint)
+    assert "rm -r artifacts/report/r/0.2.0" in str(error.value.hint)
+    assert _tree(root) == before
+    (root / "artifacts/report/r/0.3.0").mkdir()  # empty: nobody's
+    assert publish("report", "r@0.3.0", source, root=root).created
+
+
+def test_a_refused_first_publication_leaves_no_folder_and_names_the_source(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = make_suite(tmp_path / "suite", {"a/1": None})
+    document = (source / "compression.json").read_bytes()
+    (source / "compression.json").write_text("{")
+    with pytest.raises(InvalidDataError) as error:
+        publish("suite", "prime@1.0.0", source, root=root)
+    assert ".draft" not in str(error.value)
+    assert not (root / "artifacts" / "suite").exists()
+    (source / "compression.json").write_bytes(document)
+
+    def failing(_: object, payload: Path) -> None:
+        raise FormatError(f"{payload / 'items.parquet'}: odd")
+
+    monkeypatch.setattr(type(adapter("suite")), "describe", failing)
+    with pytest.raises(FormatError) as other:
+        publish("suite", "prime@1.0.0", source, root=root)
+    assert other.value.message == f"{source / 'items.parquet'}: odd"
+    assert not (root / "artifacts" / "suite").exists()
+
+
+def test_an_unreadable_status_is_told_before_anything_is_written(root: Path, tmp_path: Path) -> None:
+    publish("report", "r@1.0.0", make_report(tmp_path / "a"), root=root)
+    (root / "artifacts/report/r/status.json").write_text("{")
+    before = _tree(root)
+    with pytest.raises(FormatError, match=r"status\.json"):
+        publish("report", "r@1.1.0", make_report(tmp_path / "b", text="b"), root=root)
+    assert _tree(root) == before
 
 
 @pytest.mark.parametrize(

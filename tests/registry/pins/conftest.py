@@ -71,7 +71,9 @@ class Publisher:
         source = make_suite(self.scratch / f"{name}-{version}", dict.fromkeys(items or ("a/1", "a/2"), 1.0))
         done = publish("suite", f"{name}@{version}", source, root=self.root)
         self.commit()
-        if tag:
+        if tag and not (self.root / "dvc.yaml").is_file():  # publish tags only what DVC would find by it
+            run(self.root, "git", "tag", "--annotate", "-m", "publish", f"suite/{name}@v{version}")
+        elif tag:
             assert publish("suite", f"{name}@{version}", source, root=self.root, tag=True).tag
         return done
 

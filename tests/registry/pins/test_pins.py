@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -148,6 +150,7 @@ def test_a_flipped_byte_at_the_source_or_in_the_cache(publisher: Any, downstream
         pull()
     assert not (downstream / PINS / PLACE).exists()
     flip(bad)
+    models = bad.read_bytes()
     pull()
     shutil.rmtree(downstream / PINS)
     objects = sorted(path for path in (cache / "objects").rglob("*") if path.is_file())
@@ -155,12 +158,22 @@ def test_a_flipped_byte_at_the_source_or_in_the_cache(publisher: Any, downstream
     for path in objects:
         flip(path, 0)
     assert pull()[0].state == "pulled"  # fetched again
-    for path in objects:
-        flip(path, 0)
     shutil.rmtree(downstream / PINS)
     publisher.root.rename(publisher.root.with_name("away"))
-    with pytest.raises(ExternalError, match="not in the cache"):
+    sha256 = hashlib.sha256(models).hexdigest()
+    one = cache / "objects" / sha256[:2] / sha256[2:]
+    flip(one, 0)
+    with pytest.raises(ExternalError, match=rf"1 of its 3 files are not in the cache \(damaged there: {one}\)"):
         pull()
+    assert one.exists()  # until a good one is there
+    flip(one, 0)
+    for path in objects:
+        flip(path, 0)
+    with pytest.raises(ExternalError, match=rf"not in the cache \(damaged there: {cache}/objects/"):
+        pull()
+    assert all(path.exists() for path in objects)
+    publisher.root.with_name("away").rename(publisher.root)
+    assert pull()[0].state == "pulled"
 
 
 def test_an_edited_manifest_is_named(publisher: Any, downstream: Path, source: Callable[[], str]) -> None:
@@ -332,6 +345,74 @@ def test_rewritten_history(publisher: Any, downstream: Path, cache: Path, shell:
     assert pin("suite/prime@2.0.0", publisher.url).pin.version == "2.0.0"
 
 
+def test_a_version_that_was_deleted_later_is_in_its_commit(
+    publisher: Any, downstream: Path, source: Callable[[], str], shell: Run
+) -> None:
+    publisher.suite("1.0.0")
+    made = pin("suite/prime@1.0.0", source()).pin
+    for left in (True, False):  # another version is left, then nothing at all
+        if left:
+            publisher.suite("2.0.0", "c/1")
+        shutil.rmtree(publisher.root / (PLACE if left else "artifacts"))
+        publisher.commit()
+        source()
+        (pulled,) = pull(locked=True)
+        assert pulled.state == "pulled"
+        assert f"no longer in {made.source}; it is read from commit {str(made.revision)[:12]}" in pulled.notes[0]
+        assert len(load_suite("prime").items) == 2
+        shutil.rmtree(downstream / PINS)
+        shutil.rmtree(Path(os.environ["OPTOTYPE_CACHE"]))
+
+
+def test_the_revision_of_a_lock_is_looked_for(
+    publisher: Any, downstream: Path, source: Callable[[], str], shell: Run
+) -> None:
+    before = publisher.commit()
+    publisher.suite("1.0.0")
+    made = pin("suite/prime@1.0.0", source()).pin
+    assert pull()[0].notes == ()
+    write_lock(downstream, Lock((replace(made, revision="a" * 40),)))
+    assert "has no commit aaaaaaaaaaaa" in pull()[0].notes[0]
+    write_lock(downstream, Lock((replace(made, revision=before),)))
+    with pytest.raises(IntegrityError, match=f"manifest.json at commit {before[:12]}: not there"):
+        pull()
+
+
+def test_update_fills_a_revision_in(publisher: Any, downstream: Path) -> None:
+    publisher.suite("1.0.0")
+    extra = publisher.root / PLACE / "payload" / "extra"
+    extra.write_text("x")
+    assert pin("suite/prime@1.0.0", "../publisher").pin.revision is None
+    extra.unlink()
+    commit = publisher.commit()
+    (moved,) = update(agree=lambda move: False)
+    assert (moved.diff, moved.after.revision) == (None, commit)
+    assert read_lock(downstream).pins == (moved.after,)
+    publisher.commit()
+    assert not update(agree=lambda move: True)[0].moved
+
+
+def test_git_says_why(tmp_path: Path, downstream: Path) -> None:
+    url = (tmp_path / "nothing").as_uri()
+    with pytest.raises(ExternalError, match=f"{url}: git clone failed: fatal: .*does not (exist|appear)") as error:
+        pin("suite/prime@1.0.0", url)
+    assert f"git ls-remote {url}" in str(error.value.hint)
+    assert "and the repository exists" not in error.value.message
+
+
+def test_a_cache_that_cannot_be_used_is_called_one(
+    publisher: Any, downstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.suite("1.0.0")
+    (tmp_path / "file").write_text("")
+    for place in (Path("/proc/nope"), tmp_path / "file", tmp_path / "file" / "below"):
+        monkeypatch.setenv("OPTOTYPE_CACHE", str(place))
+        for text in (publisher.url, "../publisher"):
+            with pytest.raises(UsageError, match=f"the cache {place} cannot be made") as error:
+                pin("suite/prime@1.0.0", text)
+            assert "OPTOTYPE_CACHE" in str(error.value.hint)
+
+
 def test_update_shows_the_difference_first(publisher: Any, downstream: Path, source: Callable[[], str]) -> None:
     publisher.suite("1.0.0", "a/1", "b/2")
     first = pin("suite/prime@^1", source()).pin
@@ -440,6 +521,29 @@ def test_the_lock(tmp_path: Path) -> None:
         changed = {**document, "pins": [{**document["pins"][1], **change}]}
         with pytest.raises(FormatError, match=r"x\.lock"):
             Lock.parse(json.dumps(changed).encode(), "x.lock")
+    first, second = document["pins"]
+    broken = {key: value for key, value in first.items() if key not in ("digest", "tag")} | {"bytes": -1, "kind": "x"}
+    everything = {**document, "more": 1, "pins": [broken, "text", {**second, "files": True, "name": 3}]}
+    with pytest.raises(FormatError) as error:
+        Lock.parse(json.dumps(everything).encode(), "x.lock")
+    for said in (
+        "unknown field 'more'",
+        "digest is missing",
+        "tag is missing",
+        "bytes: a whole number from 0 up, got -1",
+        "'x' is not a kind",
+        'pins[1]: an entry is a JSON object, got "text"',
+        "files: a whole number from 0 up, got true",
+        "name: text, got 3",
+    ):
+        assert said in error.value.message
+    for word in ("__init__", "**", "Traceback"):
+        assert word not in error.value.message
+    with pytest.raises(FormatError, match="pins is a list"):
+        Lock.parse(b'{"format_version": 1, "kind": "lock"}', "x.lock")
+    with pytest.raises(FormatError, match="merge marks") as error:
+        Lock.parse(b"{\n<<<<<<< HEAD\n}\n=======\n>>>>>>> other\n", "x.lock")
+    assert "git checkout" in str(error.value.hint)
     with pytest.raises(FormatError, match="pinned twice: suite/a"):
         Lock.parse(json.dumps({**document, "pins": [document["pins"][1]] * 2}).encode(), "")
     with pytest.raises(FormatError, match="format_version 2"):

@@ -44,6 +44,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{8,64}")
 _PARTIAL = re.compile(r"(?P<numbers>(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){0,2})(?P<rest>-[0-9A-Za-z.-]+)?")
 _X_RANGE = re.compile(r"(?:(?:0|[1-9][0-9]*)\.){0,2}[x*](?:\.[x*]){0,2}")
 _COMPARATOR = re.compile(r"(?P<operator>\^|~|>=|<=|>|<|=)?\s*(?P<version>\S+)")
+_NO_COMMA = re.compile(r"(?<=[0-9A-Za-z*])\s+(?=[\^~<>=0-9])")
 _WILD = ("x", "*")
 _FORMS = "1.2.0, ^1.2, ~1.2, >=1.0,<2, 1.x, *, latest, another alias, or sha256:<8 hex digits or more>"
 
@@ -163,6 +164,12 @@ class Reference:
             raise UsageError(f"a reference has at most {_MAX_TEXT} characters, got {len(text)}")
         if not text.isprintable():
             raise UsageError(f"{text!r} holds a line end or another character that cannot be printed")
+        if text != text.strip():
+            raise UsageError(f"{text!r} begins or ends with a blank", hint=f"Try {text.strip()!r}.")
+        if text.startswith("sha256:"):
+            raise UsageError(
+                f"{text!r} is a digest alone: the name belongs before it", hint=f"Say NAME@{text}, or KIND/NAME@{text}."
+            )
         place, at, selector = text.partition("@")
         written, slash, name = place.rpartition("/")
         if slash:
@@ -274,6 +281,9 @@ def _is_semantic(text: str) -> bool:
 
 
 def _range(text: str) -> Range:
+    apart = _NO_COMMA.sub(",", text)
+    if apart != text:
+        raise UsageError(f"{text!r}: a comma is wanted between the parts of a range", hint=f"Try {apart!r}.")
     plain = ",".join("".join(part.split()) for part in text.split(","))
     if len(plain) > _MAX_TEXT // 2:
         raise UsageError(f"a range has at most {_MAX_TEXT // 2} characters, got {len(plain)}")

@@ -143,8 +143,8 @@ def verify(ctx: click.Context, reference: str | None, everything: bool, as_json:
         lines = list(dict.fromkeys(told))  # what is wrong with a status is found with each version of the name
         raise IntegrityError(
             f"{len(lines)} problem(s) in {len(bad)} of {len(rows)} version(s):\n" + "\n".join(lines),
-            hint="Take the named files from git or DVC again (git checkout, dvc checkout), or pull a pin again (optotype "
-            "pull); nothing was changed.",
+            hint="Take the named files from git or DVC again (git checkout, dvc checkout), or pull a pin again "
+            "(optotype pull); nothing was changed.",
         )
 
 

@@ -145,9 +145,24 @@ def _of_table(path: Path) -> dict[str, dict[str, float]]:
         if value is None:
             problems.append(Problem(where, "not-a-number", f"{accuracy} is a number, got {row[accuracy]!r}"))
             continue
+        if not (row[name] or "").strip():
+            problems.append(Problem(where, "blank-name", f"{name} is blank"))
+            continue
+        if not 0 <= value <= 100:
+            problems.append(
+                Problem(where, "not-an-accuracy", f"{accuracy} is 0 to 1, or 0 to 100 percent; got {value:g}")
+            )
+            continue
         label = _label(str(row[name]), row.get("direction") or row.get("variant"))
         if found.setdefault(label, {}).setdefault(pattern, value) != value:
             problems.append(Problem(where, "duplicate", f"{label} has two accuracies on {pattern!r}"))
+    for label, patterns in found.items():
+        if max(patterns.values()) > 1 and any(0 < value < 1 for value in patterns.values()):
+            problems.append(
+                Problem(
+                    str(path), "mixed-units", f"{label} has accuracies above 1 and fractions: percent or fractions?"
+                )
+            )
     if not found and not problems:
         problems.append(Problem(str(path), "empty", "no accuracies of patterns"))
     if problems:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -142,17 +143,24 @@ class StoredArray:
     def raw(self, key: Any) -> Any:
         """Values as they are on disk: the bits, for bfloat16."""
         try:
-            values = self._array[key]
-        except ValueError as error:
-            if "checksum" not in str(error):
-                raise
-            raise IntegrityError(
-                f"{self._guard.where}: a chunk does not have its checksum; the file is damaged",
-                hint="Fetch the array again (dvc checkout or dvc pull), or make it anew.",
-            ) from error
+            with _checksums(self._guard.where):
+                return self._array[key]
         finally:
             self._guard.check()
-        return values
+
+
+@contextmanager
+def _checksums(where: str) -> Iterator[None]:
+    """A chunk without its checksum is an error of the data, not of the program."""
+    try:
+        yield
+    except ValueError as error:
+        if "checksum" not in str(error):
+            raise
+        raise IntegrityError(
+            f"{where}: a chunk does not have its checksum; the file is damaged",
+            hint="Fetch the array again (dvc checkout or dvc pull), or make it anew.",
+        ) from error
 
 
 class Guard:
@@ -230,9 +238,11 @@ class StoredGroup:
 
     def strings(self, name: str) -> Any:
         """A string member, read: object array of str."""
-        values = np.array([str(value) for value in self._group[name][:]], dtype=object)
-        self._guard.check()
-        return values
+        try:
+            with _checksums(f"{self.location}/{name}"):
+                return np.array([str(value) for value in self._group[name][:]], dtype=object)
+        finally:
+            self._guard.check()
 
     def lazy(self, name: str) -> Any:
         """A numeric member as a dask array with one chunk for each shard.

@@ -289,6 +289,10 @@ def test_encoders_are_correlated_with_models(root: Path, tmp_path: Path) -> None
         ("encoder,pattern,accuracy\na,x,nan\n", InvalidDataError, "'nan'"),
         ("encoder,pattern,accuracy\na,x,0.1\na,x,0.2\n", InvalidDataError, "two accuracies"),
         ("encoder,pattern,accuracy\n", InvalidDataError, "no accuracies"),
+        ("encoder,pattern,accuracy\n,x,0.1\n", InvalidDataError, "encoder is blank"),
+        ("encoder,pattern,accuracy\na,x,-1\n", InvalidDataError, "got -1"),
+        ("encoder,pattern,accuracy\na,x,101\n", InvalidDataError, "got 101"),
+        ("encoder,pattern,accuracy\na,x,0.4\na,y,2\n", InvalidDataError, "percent or fractions"),
     ],
 )
 def test_tables_of_accuracies_are_checked(tmp_path: Path, text: str, error: type[Exception], words: str) -> None:

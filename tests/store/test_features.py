@@ -374,6 +374,16 @@ def test_flipped_bit_is_an_error(tmp_path, ragged):
     assert [problem.kind for problem in verify(tmp_path / "a")] == ["digest"]
 
 
+def test_flipped_bit_in_the_ids_is_an_error(tmp_path, ragged):
+    write(tmp_path / "a", ragged())
+    chunk = tmp_path / "a" / "image" / "c" / "0"
+    content = bytearray(chunk.read_bytes())
+    content[len(content) // 2] ^= 1
+    chunk.write_bytes(bytes(content))
+    with pytest.raises(IntegrityError, match="image: a chunk does not have its checksum"):
+        open_features(tmp_path / "a")
+
+
 def test_changed_metadata_is_an_error(tmp_path, ragged):
     write(tmp_path / "a", ragged(), attrs={"layer": 8})
     document = tmp_path / "a" / "zarr.json"

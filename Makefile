@@ -55,7 +55,7 @@ format: setup
 	ruff format .
 
 test: setup lint
-	python -m pytest -q -n auto --dist loadfile
+	python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 # Resolves the newest versions that pyproject.toml and the pins of torch, zarr allow, and writes them down.
 constraints:

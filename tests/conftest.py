@@ -15,6 +15,11 @@ from optotype.schemas.errors import ExternalError
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The default project's test takes minutes: among several workers it has to start first."""
+    items.sort(key=lambda item: item.path.name != "test_default_project.py")
+
+
 def _or_skip(work: Callable[[], object]) -> None:
     """Skips the test where there is no network; in CI that is a failure."""
     try:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from optotype.schemas.errors import ConflictError, FormatError, IntegrityError, NotFoundError, UsageError
-from optotype.schemas.names import check_array_name, is_url_or_path
+from optotype.registry.references import resolved
+from optotype.schemas.errors import ConflictError, FormatError, IntegrityError, NotFoundError
+from optotype.schemas.names import check_array_name
 
 if TYPE_CHECKING:
+    from optotype.store.manifest import Manifest
+    from optotype.store.project import Kind as StoredKind
     from optotype.store.project import Project
 
-__all__ = ["Kind", "array_row", "export_array", "import_array", "list_arrays", "show_array"]
+__all__ = [
+    "Kind",
+    "array_row",
+    "export_array",
+    "import_array",
+    "import_under_name",
+    "list_arrays",
+    "place_in",
+    "show_array",
+]
 
 Kind = Literal["features", "states"]
 
@@ -56,7 +69,39 @@ def import_array(
     NotFoundError, FormatError, InvalidDataError
         Of the importer; nothing was written.
     """
-    from optotype.store import dvc, importers
+    from optotype.store import importers
+
+    take = importers.import_features if kind == "features" else importers.import_states
+    row = functools.partial(array_row, project, kind)
+    return import_under_name(project, kind, name, file, take, row, track=track, say=say)
+
+
+def import_under_name(
+    project: Project,
+    kind: StoredKind,
+    name: str,
+    file: str,
+    take: Callable[[Path, str], Manifest],
+    row: Callable[[Path], dict[str, Any]],
+    *,
+    track: bool,
+    say: Callable[[str], None] | None,
+) -> dict[str, Any]:
+    """What the imports of all kinds of arrays share: check the name, replace in one step, say so, track, describe.
+
+    Parameters
+    ----------
+    take : callable
+        The importer: writes the file at the target, and gives the manifest.
+    row : callable
+        Describes the array at the target.
+
+    Raises
+    ------
+    UsageError, ConflictError
+        As `import_array` does.
+    """
+    from optotype.store import dvc
     from optotype.store.drafts import writing
 
     target = project.folder(kind) / check_array_name(name)
@@ -64,7 +109,6 @@ def import_array(
     if others:
         place = others[0].relative_to(project.root)
         raise ConflictError(f"{kind} {name!r} are there already: {place}", hint="Choose another name.")
-    take = importers.import_features if kind == "features" else importers.import_states
     with writing(target):  # so that what is said is said of our own data
         before = _digest(target)
         manifest = take(target, file)
@@ -74,7 +118,7 @@ def import_array(
             say(f"{name}: replaced what was there ({before})")
         if track:
             dvc.track(target, root=project.root)
-        return array_row(project, kind, target)
+        return row(target)
 
 
 def list_arrays(project: Project, kind: Kind) -> list[dict[str, Any]]:
@@ -89,16 +133,16 @@ def array_row(project: Project, kind: Kind, folder: Path) -> dict[str, Any]:
     from optotype.store.listing import describe
 
     (row,) = describe(kind, folder)
-    return {**row, "path": _place(project, folder)}
+    return {**row, "path": place_in(project, folder)}
 
 
 def show_array(project: Project | None, kind: Kind, reference: str) -> dict[str, Any]:
     """All that is known of one array, given by name, path or URL: sizes, layout, attributes, inputs, digest."""
     from optotype.store.listing import show
 
-    source = _resolve(project, kind, reference)
+    source = resolved(project, kind, reference)
     row = show(kind, source)
-    return {**row, "path": _place(project, source)} if project is not None and isinstance(source, Path) else row
+    return {**row, "path": place_in(project, source)} if project is not None and isinstance(source, Path) else row
 
 
 def export_array(
@@ -138,7 +182,7 @@ def export_array(
     from optotype.store import export
 
     target = Path(file)
-    source = _resolve(project, kind, reference)
+    source = resolved(project, kind, reference)
     if target.exists() and not replace:
         raise ConflictError(f"{file} is there already", hint="Replace it with --force, or choose another name.")
     written: Path
@@ -147,16 +191,7 @@ def export_array(
     return {"name": reference, "file": str(written), "format": file_format or target.suffix.lstrip(".")}
 
 
-def _resolve(project: Project | None, kind: Kind, reference: str) -> str | Path:
-    """Where the array lies; without a project only a path or URL says."""
-    if project is not None:
-        return project.resolve(kind, reference)
-    if not is_url_or_path(reference):
-        raise UsageError(f"{reference!r} is a name, and there is no project to look it up in")
-    return reference
-
-
-def _place(project: Project, folder: Path) -> str:
+def place_in(project: Project, folder: Path) -> str:
     """The folder relative to the project if it lies in it, as `list_arrays` gives it."""
     inside = folder.resolve().is_relative_to(project.root)
     return folder.resolve().relative_to(project.root).as_posix() if inside else str(folder)

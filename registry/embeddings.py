@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optotype.schemas.errors import ConflictError, FormatError, IntegrityError, NotFoundError, OptotypeError, UsageError
-from optotype.schemas.names import check_array_name, is_url_or_path
+from optotype.registry.arrays import import_under_name, place_in
+from optotype.registry.references import resolved
+from optotype.schemas.errors import ConflictError, OptotypeError
 
 if TYPE_CHECKING:
     from optotype.store.project import Project
@@ -46,25 +48,10 @@ def import_embeddings(
     ConflictError
         Something that is no array is in the way, or another process is writing the same.
     """
-    from optotype.store import dvc
-    from optotype.store.drafts import writing
     from optotype.store.importers import embeddings as importer
 
-    target = project.folder("embeddings") / check_array_name(name)
-    others = [folder for folder in project.index("embeddings").get(name, []) if folder != target]
-    if others:
-        place = others[0].relative_to(project.root)
-        raise ConflictError(f"embeddings {name!r} are there already: {place}", hint="Choose another name.")
-    with writing(target):
-        before = _digest(target)
-        manifest = importer.import_embeddings(target, file)
-        if say is not None and before == manifest.digest:
-            say(f"{name}: the same data was there already")
-        elif say is not None and before is not None:
-            say(f"{name}: replaced what was there ({before})")
-        if track:
-            dvc.track(target, root=project.root)
-        return embedding_row(project, target)
+    row = functools.partial(embedding_row, project)
+    return import_under_name(project, "embeddings", name, file, importer.import_embeddings, row, track=track, say=say)
 
 
 def list_embeddings(project: Project) -> list[dict[str, Any]]:
@@ -92,16 +79,16 @@ def embedding_row(project: Project, folder: Path) -> dict[str, Any]:
     """The row that `list_embeddings` has for the array in ``folder``."""
     from optotype.store.embeddings import describe_embeddings
 
-    return {**describe_embeddings(folder), "path": _place(project, folder)}
+    return {**describe_embeddings(folder), "path": place_in(project, folder)}
 
 
 def show_embeddings(project: Project | None, reference: str) -> dict[str, Any]:
     """All that is known of one array, given by name, path or URL: sizes, attributes, inputs, digest."""
     from optotype.store.embeddings import describe_embeddings
 
-    source = _resolve(project, reference)
+    source = resolved(project, "embeddings", reference)
     row = describe_embeddings(source, whole=True)
-    return {**row, "path": _place(project, source)} if project is not None and isinstance(source, Path) else row
+    return {**row, "path": place_in(project, source)} if project is not None and isinstance(source, Path) else row
 
 
 def export_embeddings(
@@ -135,34 +122,8 @@ def export_embeddings(
     from optotype.store import embedding_export
 
     target = Path(file)
-    source = _resolve(project, reference)
+    source = resolved(project, "embeddings", reference)
     if target.exists() and not replace:
         raise ConflictError(f"{file} is there already", hint="Replace it with --force, or choose another name.")
     written = embedding_export.export_embeddings(source, target, file_format=file_format)
     return {"name": reference, "file": str(written), "format": file_format or target.suffix.lstrip(".")}
-
-
-def _resolve(project: Project | None, reference: str) -> str | Path:
-    if project is not None:
-        return project.resolve("embeddings", reference)
-    if not is_url_or_path(reference):
-        raise UsageError(f"{reference!r} is a name, and there is no project to look it up in")
-    return reference
-
-
-def _place(project: Project, folder: Path) -> str:
-    """The folder relative to the project if it lies in it."""
-    inside = folder.resolve().is_relative_to(project.root)
-    return folder.resolve().relative_to(project.root).as_posix() if inside else str(folder)
-
-
-def _digest(folder: Path) -> str | None:
-    """Digest of the array that stands in ``folder``, if one does; a word for it if it cannot be read."""
-    from optotype.store.manifest import read_manifest
-
-    try:
-        return read_manifest(folder).digest
-    except NotFoundError:
-        return None
-    except (FormatError, IntegrityError):
-        return "unreadable"

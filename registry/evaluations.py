@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from optotype.registry.references import needs_project
+from optotype.registry.references import project_for
 from optotype.registry.suites import check_out, open_reference, write_csv, write_json
 
 if TYPE_CHECKING:
@@ -91,13 +91,9 @@ def evaluate(
     """
     from optotype.pipelines.evaluation.evaluate import evaluate as run
     from optotype.pipelines.evaluation.plan import PROTOCOLS, Options, chosen_selectors
-    from optotype.store.project import Project
 
     folder = None if out is None else check_out(out, ("metrics.json", "evaluation.json"))
-    if project is None and any(needs_project(name) for name in (panel, embeddings) if name is not None):
-        project = Project.find()
-    elif project is not None and not isinstance(project, Project):
-        project = Project.find(Path(project))
+    project = project_for(project, [name for name in (panel, embeddings) if name is not None])
     options = Options(
         selectors=chosen_selectors(selectors),
         retentions=tuple(retention),

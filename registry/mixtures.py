@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from optotype.registry.references import needs_project
+from optotype.registry.references import project_for
 from optotype.schemas.errors import ConflictError, UsageError
 from optotype.schemas.names import check_array_name, is_url_or_path
 
@@ -84,12 +84,8 @@ def mix_features(
         From the store.
     """
     from optotype.pipelines.mixtures import describe_mixture
-    from optotype.store.project import Project
 
-    if project is None and any(needs_project(reference) for reference in (a, b, name)):
-        project = Project.find()
-    elif project is not None and not isinstance(project, Project):
-        project = Project.find(Path(project))
+    project = project_for(project, (a, b, name))
     target = Path(name) if is_url_or_path(name) else _folder(project, name)
     weights = _weights(kind, alpha)
     members = _members(target, weights)

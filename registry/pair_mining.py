@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optotype.registry.references import needs_project
+from optotype.registry.references import project_for
 from optotype.registry.suites import check_out, write_json, write_table
 from optotype.schemas.errors import InvalidDataError, Problem
 
@@ -120,13 +120,8 @@ def mine_pairs(
 def _open(project: Project | str | Path | None, reference: str) -> xr.Dataset:
     """Features by name, path or URL; a virtual encoder opens as any other."""
     from optotype.pipelines.graphs import open_array
-    from optotype.store.project import Project
 
-    if isinstance(project, Project):
-        return open_array(project, "features", reference)
-    if project is None and not needs_project(reference):
-        return open_array(None, "features", reference)
-    return open_array(Project.find(None if project is None else Path(project)), "features", reference)
+    return open_array(project_for(project, [reference]), "features", reference)
 
 
 def _there(folder: Path) -> Path:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optotype.registry.pair_suites import needs, open_pair_suite, project_of
+from optotype.registry.pair_suites import needs, open_pair_suite
+from optotype.registry.references import project_around, project_for
 from optotype.registry.suites import check_out, write_csv, write_json
 from optotype.schemas.errors import UsageError
 from optotype.schemas.pair_suites import Variant
@@ -144,16 +145,13 @@ def match_pairs(
     from optotype.pipelines.pairs.matching import match_pairs as run
     from optotype.pipelines.progress import SILENT
     from optotype.pipelines.scheduler import scheduler as open_scheduler
-    from optotype.registry.references import expand, needs_project
+    from optotype.registry.references import expand
 
     folder = None if out is None else check_out(out)
     opened = open_pair_suite(suite, project=project)
     needs(opened, "statements")
-    found = project_of(project)
-    if found is None and any(needs_project(name) for name in (*features, *states)):
-        from optotype.store.project import Project
-
-        Project.find()  # says that there is none
+    found = project_around(project)
+    project_for(found, (*features, *states))  # says that there is none where a name needs one
     encoders, towers = expand(found, "features", features), expand(found, "states", states)
     if len(encoders) != len(towers):
         raise UsageError(

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optotype.registry.references import project_around
 from optotype.schemas.errors import IntegrityError, InvalidDataError, NotFoundError, Problem
 
 if TYPE_CHECKING:
     from optotype.store.pair_suites import PairSuite
     from optotype.store.project import Project
 
-__all__ = ["OpenPairSuite", "needs", "open_pair_suite", "project_of"]
+__all__ = ["OpenPairSuite", "needs", "open_pair_suite"]
 
 
 @dataclass(frozen=True)
@@ -94,20 +95,6 @@ def open_pair_suite(
     return OpenPairSuite(name, version, apply_overlay(suite, corrections), told, tuple(notes))
 
 
-def project_of(project: Project | str | Path | None) -> Project | None:
-    """The project that is meant; by default the one around the working directory, None where there is none."""
-    from optotype.store.project import Project
-
-    if isinstance(project, Project):
-        return project
-    if project is not None:
-        return Project.find(Path(project))
-    try:
-        return Project.find()
-    except NotFoundError:
-        return None
-
-
 def _find(reference: str | Path, project: Project | str | Path | None) -> tuple[Path, str, str | None]:
     """Path, name and version of a folder or file, or of a published version."""
     path = Path(reference)
@@ -118,7 +105,7 @@ def _find(reference: str | Path, project: Project | str | Path | None) -> tuple[
         raise NotFoundError(f"there is nothing at {reference}")
     from optotype.registry.pins.registry import open_registry
 
-    found = project_of(project)
+    found = project_around(project)
     registry = open_registry(None if found is None else found.root)
     version = registry.resolve(str(reference), "pairs")
     folder = registry.payload(version)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optotype.registry.references import resolved
 from optotype.schemas.errors import ConflictError, OptotypeError, UsageError
-from optotype.schemas.names import check_array_name, is_url_or_path
+from optotype.schemas.names import check_array_name
 
 if TYPE_CHECKING:
     from optotype.pipelines.progress import Progress
@@ -160,7 +161,7 @@ def show_panel(project: Project | None, reference: str) -> dict[str, Any]:
     from optotype.store.panels.parts import open_parts
     from optotype.store.panels.summary import benchmark_means
 
-    source = _resolve(project, reference)
+    source = resolved(project, "scores", reference)
     panel = open_parts(source)
     means = {name: benchmark_means(panel, name) for name in ("score", "blind")}
     rows = []
@@ -226,7 +227,7 @@ def export_panel(
     """
     from optotype.store.panels.export import export_files, write_panel_files
 
-    source = _resolve(project, reference)
+    source = resolved(project, "scores", reference)
     target = Path(file)
     chosen = file_format or target.suffix.lower().removeprefix(".")
     files = export_files(target, chosen)
@@ -235,12 +236,3 @@ def export_panel(
             raise ConflictError(f"{path} is there already", hint="Replace it with --force, or choose another name.")
     rows = write_panel_files(source, target, chosen)
     return {"name": reference, "files": [str(path) for path in files], "format": chosen, "rows": rows}
-
-
-def _resolve(project: Project | None, reference: str) -> str | Path:
-    """Where the panel lies; without a project only a path or URL says."""
-    if project is not None:
-        return project.resolve("scores", reference)
-    if not is_url_or_path(reference):
-        raise UsageError(f"{reference!r} is a name, and there is no project to look it up in")
-    return reference

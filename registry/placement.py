@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from optotype.pipelines.compression.scaled import unit_scale
 from optotype.registry.exporters.results import Results, read_results
-from optotype.registry.exporters.suite import OpenSuite, find_panel_of, open_suite, project_of
+from optotype.registry.exporters.suite import OpenSuite, find_panel_of, open_suite
+from optotype.registry.references import project_around
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError
 from optotype.store.checks import limited
 from optotype.store.project import Project
@@ -94,7 +95,7 @@ def place(
     from optotype.pipelines.placement.jackknife import check_level
 
     check_level(level)
-    found = project_of(project)
+    found = project_around(project)
     opened = open_suite(suite, None if found is None else found.root)
     scores, notes = find_panel_of(opened, found, panel)
     read = read_results(

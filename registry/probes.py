@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optotype.registry.references import expand, needs_project
+from optotype.registry.references import expand, project_for
 from optotype.schemas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def probe_panel(
     from optotype.pipelines.emoji.probe.panel import probe_panel as fit_panel
     from optotype.pipelines.emoji.probe.table import read_pairs
     from optotype.pipelines.graphs import open_array
-    from optotype.store.project import Project
 
     if Path(out).exists() and not Path(out).is_dir():
         raise UsageError(f"{out} is a file; --out takes a folder")
@@ -80,10 +79,7 @@ def probe_panel(
         if value < least or (most is not None and value > most):
             allowed = f"{least} or more" if most is None else f"from {least} to {most}"
             raise UsageError(f"--{option} is {allowed}, got {value}")
-    if project is None and any(needs_project(reference) for reference in (*features, *states)):
-        project = Project.find()
-    elif project is not None and not isinstance(project, Project):
-        project = Project.find(Path(project))
+    project = project_for(project, (*features, *states))
     encoders, models = expand(project, "features", features), expand(project, "states", states)
     panel = fit_panel(
         read_pairs(pairs),

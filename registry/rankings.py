@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optotype.registry.references import expand, needs_project
+from optotype.registry.references import expand, project_for
 from optotype.schemas.errors import UsageError
 from optotype.store.drafts import draft_file
 
@@ -88,14 +88,10 @@ def rank(
         As `optotype.pipelines.rank.rank` does; nothing is written then.
     """
     from optotype.pipelines.rank import rank as rank_once
-    from optotype.store.project import Project
 
     if out is not None and Path(out).exists() and not Path(out).is_dir():
         raise UsageError(f"{out} is a file; --out takes a folder")
-    if project is None and any(needs_project(reference) for reference in (*features, *states)):
-        project = Project.find()
-    elif project is not None and not isinstance(project, Project):
-        project = Project.find(Path(project))
+    project = project_for(project, (*features, *states))
     encoders, models = expand(project, "features", features), expand(project, "states", states)
     chosen = COMBINATIONS if all_prenorms else ((prenorm_features, prenorm_states),)
     rows: list[dict[str, Any]] = []

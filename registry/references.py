@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,9 +10,9 @@ from optotype.schemas.errors import FormatError, NotFoundError, UsageError, did_
 from optotype.schemas.names import is_url_or_path
 
 if TYPE_CHECKING:
-    from optotype.store.project import Project
+    from optotype.store.project import Kind, Project
 
-__all__ = ["expand", "needs_project"]
+__all__ = ["expand", "needs_project", "project_around", "project_for", "resolved"]
 
 
 def expand(project: Project | None, kind: Literal["features", "states"], references: Sequence[str]) -> list[str]:
@@ -45,6 +45,52 @@ def expand(project: Project | None, kind: Literal["features", "states"], referen
 def needs_project(reference: str) -> bool:
     """Whether the reference means anything only in a project."""
     return reference.startswith("@") or not is_url_or_path(reference)
+
+
+def project_for(project: Project | str | Path | None, references: Iterable[str]) -> Project | None:
+    """The project that is meant; by default the one around the working directory, if a reference needs one.
+
+    Raises
+    ------
+    NotFoundError
+        There is none.
+    """
+    from optotype.store.project import Project
+
+    if isinstance(project, Project):
+        return project
+    if project is not None:
+        return Project.find(Path(project))
+    return Project.find() if any(needs_project(reference) for reference in references) else None
+
+
+def project_around(project: Project | str | Path | None) -> Project | None:
+    """The project that is meant; by default the one around the working directory, None where there is none."""
+    if project is not None:
+        return project_for(project, ())
+    from optotype.store.project import Project
+
+    try:
+        return Project.find()
+    except NotFoundError:
+        return None
+
+
+def resolved(project: Project | None, kind: Kind, reference: str) -> str | Path:
+    """Where an array or panel lies; without a project only a path or URL says.
+
+    Raises
+    ------
+    UsageError
+        A name, and no project.
+    NotFoundError, ConflictError
+        As `Project.resolve` does.
+    """
+    if project is not None:
+        return project.resolve(kind, reference)
+    if not is_url_or_path(reference):
+        raise UsageError(f"{reference!r} is a name, and there is no project to look it up in")
+    return reference
 
 
 def _from_file(text: str) -> list[str]:

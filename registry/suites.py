@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optotype.registry.references import needs_project
+from optotype.registry.references import project_for, resolved
 from optotype.schemas.errors import NotFoundError, UsageError
 from optotype.store.drafts import draft_file
 
@@ -31,12 +31,7 @@ def open_reference(project: Project | str | Path | None, kind: str, reference: s
     NotFoundError, ConflictError, UsageError, FormatError, IntegrityError, ExternalError
         From the store.
     """
-    from optotype.store.project import Project
-
-    source: str | Path = reference
-    if project is not None or needs_project(reference):
-        found = project if isinstance(project, Project) else Project.find(None if project is None else Path(project))
-        source = found.resolve("scores" if kind == "scores" else "embeddings", reference)
+    source = resolved(project_for(project, [reference]), "scores" if kind == "scores" else "embeddings", reference)
     if kind == "scores":
         from optotype.store.panels import open_panel
 

@@ -3,64 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from optotype.registry.cli import options
+from optotype.registry.cli import options, panel_options
 from optotype.registry.cli.commands import Command
 from optotype.registry.cli.output import Column, emit_json, emit_table, note
 from optotype.registry.cli.project import complete_names, project_if_needed
-from optotype.schemas.errors import did_you_mean
 
-__all__ = ["category_by", "compress", "share", "unknown"]
-
-# As optotype.pipelines.selectors.selector has them, which is slow to import; a test compares the two.
-SELECTORS = (
-    "vaw",
-    "variance",
-    "random",
-    "disco",
-    "datbench",
-    "irt-2pl",
-    "anchor-points",
-    "tiny-anchors",
-    "tiny-irt-anchors",
-    "p-irt",
-    "gp-irt",
-    "dpp",
-    "shares-only",
-    "random-partition",
-    "text-cells",
-)
-
-
-def unknown(name: str, allowed: Sequence[str]) -> str:
-    """What to say of a name that is not allowed: the one that was meant, and all that are."""
-    hint = did_you_mean(name, allowed)
-    return f"{name!r} is not one of {', '.join(allowed)}." + (f" {hint}" if hint.startswith("Did") else "")
+__all__ = ["compress"]
 
 
 def _selector(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    if value not in SELECTORS:
-        raise click.BadParameter(unknown(value, SELECTORS), ctx, param)
+    if value not in panel_options.SELECTORS:
+        raise click.BadParameter(panel_options.unknown(value, panel_options.SELECTORS), ctx, param)
     return value
-
-
-def share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """A number above 0 and at most 1, written as a decimal or a fraction: 2/3 is the nearest float."""
-    if value is None:
-        return None
-    try:
-        number = float(Fraction(value.replace(" ", "")))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise click.BadParameter(f"{value!r} is not a number such as 0.05 or 2/3", ctx, param) from None
-    if not 0 < number <= 1:
-        raise click.BadParameter(f"{value} is not above 0 and at most 1", ctx, param)
-    return number
 
 
 def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
@@ -73,15 +32,6 @@ def _correlation(ctx: click.Context, param: click.Parameter, value: float) -> fl
     if not -1 <= value <= 1:
         raise click.BadParameter(f"{value} is not between -1 and 1", ctx, param)
     return value
-
-
-category_by = click.option(
-    "--category-by",
-    default="category",
-    show_default=True,
-    metavar="category|benchmark|COLUMN",
-    help="What groups benchmarks: a column of the items table, or each benchmark by itself.",
-)
 
 
 @click.command(
@@ -101,17 +51,10 @@ category_by = click.option(
     show_default=True,
     help="Last stage: 0 cleaning, 1 representatives, 2 item pruning, 3 category count.",
 )
-@click.option(
-    "--tau",
-    callback=share,
-    default="2/3",
-    show_default=True,
-    metavar="NUMBER",
-    help="Stage 0 drops items that runs without the image solve at this rate or above; 2/3 or a decimal.",
-)
+@panel_options.tau("Stage 0 drops items that runs without the image solve at this rate or above; 2/3 or a decimal.")
 @click.option(
     "--retention",
-    callback=share,
+    callback=panel_options.share,
     default="0.05",
     show_default=True,
     metavar="NUMBER",
@@ -128,15 +71,9 @@ category_by = click.option(
     help="Weight of the vision dependence of an item beside its variance.",
 )
 @options.seed
-@category_by
-@options.number("--floor", default=100, minimum=0, text="Items that a category keeps whatever the retention says.")
-@click.option(
-    "--normalise",
-    type=click.Choice(["none", "zscore"]),
-    default="none",
-    show_default=True,
-    help="Category scores before they are averaged: in [0, 1], or z-scored (where models lack categories).",
-)
+@panel_options.category_by
+@panel_options.floor
+@panel_options.normalise
 @click.option(
     "--rho-target",
     type=float,
@@ -146,20 +83,15 @@ category_by = click.option(
     metavar="NUMBER",
     help="Stage 1 adds items of other benchmarks while a representative correlates less.",
 )
-@click.option(
-    "--embeddings",
-    metavar="NAME",
-    shell_complete=complete_names("embeddings"),
-    help="Item embeddings: name, path or URL. Without them items are kept by score alone.",
-)
+@panel_options.embeddings
 @click.option(
     "--selector",
     callback=_selector,
-    shell_complete=lambda ctx, param, text: [name for name in SELECTORS if name.startswith(text)],
+    shell_complete=lambda ctx, param, text: [name for name in panel_options.SELECTORS if name.startswith(text)],
     default="vaw",
     show_default=True,
     metavar="NAME",
-    help=f"What stage 2 keeps items by: {', '.join(SELECTORS)}.",
+    help=f"What stage 2 keeps items by: {', '.join(panel_options.SELECTORS)}.",
 )
 @click.option("--greedy", is_flag=True, help="Stage 3 adds one category after another instead of trying all subsets.")
 @options.scheduler

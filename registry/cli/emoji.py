@@ -9,7 +9,7 @@ import click
 from optotype.registry.cli import options
 from optotype.registry.cli.commands import Group
 from optotype.registry.cli.output import Column, emit, emit_json, emit_table, note
-from optotype.registry.cli.project import complete_names, needed_project, project_if_needed
+from optotype.registry.cli.project import needed_project, project_if_needed
 
 __all__ = ["emoji"]
 
@@ -89,22 +89,8 @@ def model(ctx: click.Context, name: str, out: Path, seed: int, as_json: bool) ->
     metavar="FILE",
     help="Table of the pairs, with images and groups.",
 )
-@click.option(
-    "--features",
-    multiple=True,
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_names("features"),
-    help="Patch features of the pairs: name, path or URL; repeatable.",
-)
-@click.option(
-    "--states",
-    multiple=True,
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_names("states"),
-    help="Text states of the pairs: name, path or URL; repeatable.",
-)
+@options.arrays("features", "Patch features of the pairs: name, path or URL; repeatable.")
+@options.arrays("states", "Text states of the pairs: name, path or URL; repeatable.")
 @click.option(
     "--nearest-by",
     metavar="NAME",

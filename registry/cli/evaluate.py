@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import click
 
-from optotype.registry.cli import options
+from optotype.registry.cli import options, panel_options
 from optotype.registry.cli.commands import Command
-from optotype.registry.cli.compress import SELECTORS, category_by, share, unknown
 from optotype.registry.cli.output import Column, emit_json, emit_table, note
 from optotype.registry.cli.project import complete_names, project_if_needed
 
@@ -44,14 +43,14 @@ def _names(allowed: Sequence[str]) -> Any:
         names = _parts(ctx, param, values)
         for name in names:
             if name not in (*allowed, "all"):
-                raise click.BadParameter(unknown(name, ("all", *allowed)), ctx, param)
+                raise click.BadParameter(panel_options.unknown(name, ("all", *allowed)), ctx, param)
         return None if not names or "all" in names else names
 
     return check
 
 
 def _shares(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> list[float]:
-    found = [share(ctx, param, part) for part in _parts(ctx, param, values)]
+    found = [panel_options.share(ctx, param, part) for part in _parts(ctx, param, values)]
     return [value for value in found if value is not None]
 
 
@@ -68,9 +67,9 @@ def _shares(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -
 @click.option(
     "--selectors",
     multiple=True,
-    callback=_names(SELECTORS),
+    callback=_names(panel_options.SELECTORS),
     metavar="NAMES",
-    help=f"Comma-separated or repeated; all by default: {', '.join(SELECTORS)}.",
+    help=f"Comma-separated or repeated; all by default: {', '.join(panel_options.SELECTORS)}.",
 )
 @click.option(
     "--retention",
@@ -90,19 +89,12 @@ def _shares(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -
     metavar="NAMES",
     help=f"Comma-separated or repeated; by default all that the panel allows: {', '.join(PROTOCOLS)}.",
 )
-@category_by
-@options.number("--floor", default=100, minimum=0, text="Items that a category keeps whatever the retention says.")
+@panel_options.category_by
+@panel_options.floor
 @options.number(
     "--min-held-out", default=10, minimum=2, text="Fewest held-out models that a correlation is taken over."
 )
-@click.option(
-    "--tau",
-    callback=share,
-    default="2/3",
-    show_default=True,
-    metavar="NUMBER",
-    help="Items that runs without the image solve at this rate or above are dropped first; 2/3 or a decimal.",
-)
+@panel_options.tau("Items that runs without the image solve at this rate or above are dropped first; 2/3 or a decimal.")
 @click.option(
     "--alpha",
     type=click.FloatRange(min=0),
@@ -112,13 +104,7 @@ def _shares(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -
     help="Weight of the vision dependence of an item beside its variance.",
 )
 @options.number("-k", "--k", "k", default=5, minimum=1, text="Categories that stage 3 keeps, end to end.")
-@click.option(
-    "--normalise",
-    type=click.Choice(["none", "zscore"]),
-    default="none",
-    show_default=True,
-    help="Category scores before they are averaged: in [0, 1], or z-scored (where models lack categories).",
-)
+@panel_options.normalise
 @click.option(
     "--rho-target",
     type=click.FloatRange(min=-1, max=1),
@@ -128,12 +114,7 @@ def _shares(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -
     help="Stage 1 adds items of other benchmarks while a representative correlates less.",
 )
 @options.number("--resamples", default=10_000, minimum=1, maximum=1_000_000, text="Of the bootstrap over models.")
-@click.option(
-    "--embeddings",
-    metavar="NAME",
-    shell_complete=complete_names("embeddings"),
-    help="Item embeddings: name, path or URL. Without them items are kept by score alone.",
-)
+@panel_options.embeddings
 @click.option(
     "--variants",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from optotype.registry.cli import options
+from optotype.registry.cli import options, panel_options
 from optotype.registry.cli.commands import Command
-from optotype.registry.cli.compress import category_by, share
 from optotype.registry.cli.output import emit_json, emit_record, note
 from optotype.registry.cli.project import complete_names, project_if_needed
 
@@ -26,12 +25,12 @@ __all__ = ["frontier"]
 @click.argument("panel", shell_complete=complete_names("scores"))
 @click.option(
     "--gain",
-    callback=share,
+    callback=panel_options.share,
     metavar="NUMBER",
     help="Share of the items in band that is kept. Default: the largest accuracy gain per step along the models' axes.",
 )
 @click.option("--axis", metavar="NAME", help="Take the gain of this axis of the models table.")
-@category_by
+@panel_options.category_by
 @options.scheduler
 @options.out_folder("Write items.parquet and frontier.json into DIR.")
 @options.as_json

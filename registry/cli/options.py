@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
+from optotype.registry.cli.project import complete_names
+
 __all__ = [
+    "arrays",
     "as_json",
     "device",
     "eps",
@@ -149,4 +152,11 @@ def out_folder(text: str, *, required: bool = True) -> Callable[[_F], _F]:
         required=required,
         metavar="DIR",
         help=text,
+    )
+
+
+def arrays(kind: Literal["features", "states"], text: str) -> Callable[[_F], _F]:
+    """``--features`` or ``--states``: one or more, names completed."""
+    return click.option(
+        f"--{kind}", multiple=True, required=True, metavar="NAME", shell_complete=complete_names(kind), help=text
     )

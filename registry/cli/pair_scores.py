@@ -11,7 +11,7 @@ import click
 from optotype.registry.cli import options
 from optotype.registry.cli.commands import Command
 from optotype.registry.cli.output import Column, emit, emit_json, emit_table, note
-from optotype.registry.cli.project import complete_names, project_if_needed
+from optotype.registry.cli.project import project_if_needed
 
 __all__ = ["correlate", "match", "score"]
 
@@ -141,22 +141,8 @@ def score(
     ],
 )
 @click.argument("suite", metavar="SUITE")
-@click.option(
-    "--features",
-    multiple=True,
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_names("features"),
-    help="Images in the joint space: name, path or URL; repeatable.",
-)
-@click.option(
-    "--states",
-    multiple=True,
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_names("states"),
-    help="Statements in the same space, one for each --features.",
-)
+@options.arrays("features", "Images in the joint space: name, path or URL; repeatable.")
+@options.arrays("states", "Statements in the same space, one for each --features.")
 @click.option(
     "--direction",
     type=click.Choice(("text-to-image", "image-to-text")),

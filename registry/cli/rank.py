@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from optotype.registry.cli import options
 from optotype.registry.cli.commands import Command
 from optotype.registry.cli.output import Column, emit_json, emit_table, note
-from optotype.registry.cli.project import complete_names, project_if_needed
+from optotype.registry.cli.project import project_if_needed
 
 __all__ = ["rank"]
 
@@ -30,22 +30,8 @@ _MOST_REPEATS = 1_000_000  # as optotype.pipelines.ravel has it, which is slow t
     ],
     short_help="Rank vision encoders by a score.",
 )
-@click.option(
-    "--features",
-    multiple=True,
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_names("features"),
-    help="Patch features: name, path or URL; repeatable.",
-)
-@click.option(
-    "--states",
-    multiple=True,
-    required=True,
-    metavar="NAME",
-    shell_complete=complete_names("states"),
-    help="Text states: name, path or URL; repeatable.",
-)
+@options.arrays("features", "Patch features: name, path or URL; repeatable.")
+@options.arrays("states", "Text states: name, path or URL; repeatable.")
 @click.option("--metric", type=click.Choice(["ravel"]), default="ravel", show_default=True, help="What is counted.")
 @options.neighbours
 @options.eps

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from optotype.registry.exporters.items import Item, suite_items
-from optotype.registry.exporters.suite import OpenSuite, find_panel_of, open_suite, project_of
+from optotype.registry.exporters.suite import OpenSuite, find_panel_of, open_suite
+from optotype.registry.references import project_around
 from optotype.schemas.errors import UsageError, did_you_mean
 from optotype.store.project import Project
 
@@ -160,7 +161,7 @@ def export(
         As `open_suite` and the store do.
     """
     exporter = get_exporter(to)
-    found = project_of(project)
+    found = project_around(project)
     opened = open_suite(suite, None if found is None else found.root)
     given = {"blind": blind, "tasks": tasks, "revisions": revisions, "columns": columns, "images": images}
     _check(exporter, opened, {name: value for name, value in given.items() if value})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["OpenSuite", "find_panel_of", "is_folder", "open_suite", "project_of", "slug"]
+__all__ = ["OpenSuite", "find_panel_of", "is_folder", "open_suite", "slug"]
 
 _DOCUMENT = "compression.json"
 
@@ -118,18 +118,6 @@ def open_suite(reference: str, root: Path | None = None) -> OpenSuite:
     folder = registry.payload(version)
     _check_digests(version, folder)
     return _read(folder, version.name, version.version, version.digest)
-
-
-def project_of(project: Project | str | Path | None) -> Project | None:
-    """The project that is meant; by default the one around the working directory, None where there is none."""
-    if isinstance(project, Project):
-        return project
-    if project is not None:
-        return Project.find(Path(project))
-    try:
-        return Project.find()
-    except NotFoundError:
-        return None
 
 
 def find_panel_of(

@@ -18,7 +18,7 @@ from optotype.pipelines.compression import compress as pipeline
 from optotype.pipelines.compression import frontier as frontier_pipeline
 from optotype.pipelines.selectors.selector import SELECTORS
 from optotype.registry import compressions, frontiers
-from optotype.registry.cli import compress as compress_command
+from optotype.registry.cli import panel_options
 from optotype.registry.cli.root import cli
 from optotype.registry.panels import import_scores
 from optotype.registry.suites import write_table
@@ -225,7 +225,7 @@ def test_frontier_command(stored: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_knows_every_selector() -> None:
-    assert tuple(SELECTORS) == compress_command.SELECTORS
+    assert tuple(SELECTORS) == panel_options.SELECTORS
 
 
 def test_tables_keep_types_and_missing_values(tmp_path: Path) -> None:

@@ -183,17 +183,6 @@ def coded(codes: Any, words: Iterable[str]) -> Any:
     return pd.Categorical.from_codes(np.asarray(codes), categories=pd.Index(list(words), dtype=object))
 
 
-def _used(words: Any, codes: Any) -> tuple[Any, Any]:
-    """Without the words that no row has (a dictionary may be that of a whole file) and without repeats of words."""
-    unique: dict[str, int] = {}
-    inverse = np.full(len(words) + 1, -1, dtype=np.int32)
-    present = np.zeros(len(words) + 1, dtype=bool)
-    present[codes] = True
-    for place in np.flatnonzero(present[:-1]).tolist():
-        inverse[place] = unique.setdefault(words[place], len(unique))
-    return np.array(list(unique), dtype=object), inverse[codes]
-
-
 def _parquet(path: Path, wanted: Sequence[str]) -> Iterator[Any]:
     import pyarrow.parquet as pq
 

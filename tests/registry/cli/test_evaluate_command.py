@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from optotype.pipelines.evaluation.plan import PROTOCOLS, RETENTIONS, Options
 from optotype.pipelines.selectors.selector import SELECTORS
 from optotype.registry.cli import evaluate as command
+from optotype.registry.cli import panel_options
 from optotype.registry.cli.root import cli
 from optotype.registry.evaluations import evaluate, write_evaluation
 from optotype.registry.panels import import_scores
@@ -52,7 +53,7 @@ def _run(*arguments: str) -> Result:
 
 def test_words_of_the_command_line_are_those_of_the_pipeline() -> None:
     assert command.PROTOCOLS == PROTOCOLS
-    assert tuple(SELECTORS) == command.SELECTORS
+    assert tuple(SELECTORS) == panel_options.SELECTORS
     defaults = {option.name: option.default for option in command.evaluate.params}
     plan = Options()
     for name in ("splits", "seed", "category_by", "floor", "min_held_out", "alpha", "k", "normalise", "resamples"):

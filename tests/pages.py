@@ -16,10 +16,11 @@ __all__ = ["Tags", "check_fits_a_phone", "check_ids", "check_self_contained", "c
 
 
 class Tags(HTMLParser):
-    """Start tags in order, with their attributes; raises nothing on unknown tags."""
+    """Start tags in order, with their attributes; raises nothing on unknown tags. ``void`` ones are never closed."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, void: tuple[str, ...] = ("meta", "link", "br")) -> None:
         super().__init__()
+        self._void = void
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.open: list[str] = []
         self.unbalanced: list[str] = []
@@ -27,7 +28,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
-        if tag not in ("meta", "link", "br"):
+        if tag not in self._void:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

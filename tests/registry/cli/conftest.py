@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +12,6 @@ from panels import write_panel_files
 from optotype.store.project import Project
 
 N = 128
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _dvc_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """DVC keeps its settings and locks in folders of the test, and tells nobody."""
-    base = tmp_path_factory.mktemp("dvc")
-    settings = {
-        "DVC_NO_ANALYTICS": "1",
-        "DVC_SITE_CACHE_DIR": str(base / "site"),
-        "DVC_GLOBAL_CONFIG_DIR": str(base / "global"),
-        "DVC_SYSTEM_CONFIG_DIR": str(base / "system"),
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in settings.items():
-            patch.setenv(name, value)
-        for name in ("DVC_STAGE", "DVC_ROOT"):
-            patch.delenv(name, raising=False)
-        yield
 
 
 def write_arrays(folder: Path, *, n: int = N, seed: int = 0) -> None:

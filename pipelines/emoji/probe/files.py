@@ -19,7 +19,7 @@ from optotype.pipelines.emoji.probe.maps import PENALTIES
 from optotype.pipelines.emoji.probe.panel import ProbePanel
 from optotype.pipelines.emoji.probe.questions import CHOICES, LETTERS, QUESTION
 from optotype.pipelines.emoji.probe.readme import readme
-from optotype.pipelines.emoji.probe.results import accuracies, runs, tie_report
+from optotype.pipelines.emoji.probe.results import accuracies, downstream, runs, tie_report
 from optotype.store.drafts import draft_file
 
 __all__ = ["FORMAT", "write_panel"]
@@ -35,8 +35,8 @@ def write_panel(panel: ProbePanel, out: Path, *, seed: int, min_items: int, repe
       text``; ``text`` is the question with its options, ``image`` is relative to the table of pairs.
     - ``models.csv``: ``model, family, vendor, release_date, axis, encoder, language_model, probe``. Blind runs
       are no models and not in it.
-    - ``ties.json`` (`tie_report`), ``accuracy.csv`` (`accuracies`), ``metrics.json`` for ``dvc metrics``,
-      ``README.md``, and ``SOURCE.json`` last.
+    - ``ties.json`` (`tie_report`), ``accuracy.csv`` (`accuracies`), ``downstream.csv`` (`downstream`: what rankings
+      of the same encoders are judged by), ``metrics.json`` for ``dvc metrics``, ``README.md``, ``SOURCE.json`` last.
 
     Returns
     -------
@@ -50,6 +50,7 @@ def write_panel(panel: ProbePanel, out: Path, *, seed: int, min_items: int, repe
     _write(out / "models.csv", _csv(_models(panel)))
     _write(out / "ties.json", _json(ties))
     _write(out / "accuracy.csv", _csv([{**row, "above_chance": str(row["above_chance"]).lower()} for row in rows]))
+    _write(out / "downstream.csv", _csv(downstream(panel, rows)))
     _write(out / "metrics.json", _json(_metrics(rows)))
     _write(out / "README.md", readme(panel, seed, min_items, repeats).encode())
     _write(out / "SOURCE.json", _json(source))

@@ -35,6 +35,9 @@ image? It chooses the caption whose whitened state has the highest cosine with w
 {blind}
 {random}- ties.json: paired bootstrap over images ({repeats} resamples); two models are tied where the {level:.0%}
   interval of their difference holds 0. The intervals are one at a time: among many pairs, some exclude 0 by luck.
+- downstream.csv: accuracy over all questions by encoder and language model, mean over the two probes: what rankings of
+  these encoders are judged by. It is itself made by a linear map of pooled features, so metrics of that kind have an
+  advantage on it.
 - models.csv: `release_date` is that of the younger part, blank where it is not known of both.
 """
 

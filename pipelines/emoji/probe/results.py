@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from optotype.pipelines.emoji.probe.panel import ProbePanel
 from optotype.pipelines.emoji.probe.questions import CHOICES, KINDS
 from optotype.pipelines.emoji.probe.ties import LEVEL, resampled
 
-__all__ = ["accuracies", "runs", "tie_report"]
+__all__ = ["accuracies", "downstream", "runs", "tie_report"]
 
 FORMAT = 1  # of the report on ties
 CHANCE = 1 / CHOICES
@@ -48,6 +49,29 @@ def accuracies(panel: ProbePanel, repeats: int, seed: int) -> list[dict[str, Any
             )
     order = {name: i for i, name in enumerate(names)}
     return sorted(rows, key=lambda row: order[row["model"]])
+
+
+def downstream(panel: ProbePanel, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What a metric of (encoder, language model) is judged by: accuracy over all questions, mean over kinds of probe.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        `accuracies` of the panel.
+
+    Returns
+    -------
+    list of dict
+        ``encoder``, ``model`` (the language model), ``score``; in the order of the panel.
+    """
+    whole = {row["model"]: row["accuracy"] for row in rows if row["kind"] == "all"}
+    found: dict[tuple[str, str], list[float]] = {}
+    for member in panel.members:
+        found.setdefault((member.encoder, member.language_model), []).append(whole[member.name])
+    return [
+        {"encoder": encoder, "model": model, "score": round(float(np.mean(values)), 12)}
+        for (encoder, model), values in found.items()
+    ]
 
 
 def tie_report(panel: ProbePanel, repeats: int, seed: int) -> dict[str, Any]:

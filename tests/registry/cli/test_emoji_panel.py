@@ -36,6 +36,10 @@ def _run(*arguments: str) -> Result:
 BOTH = ("--features", "@params.yaml:encoders", "--states", "@params.yaml:language_models")
 
 
+def _lines(path: str, part: str) -> list[str]:
+    return [line for line in Path(path).read_text().splitlines() if part in line]
+
+
 def test_writes_the_panel_and_prints_its_table(filled: Path) -> None:
     result = _run(*BOTH, "--out", "data/probe", "--bootstrap", "50")
     assert result.exit_code == 0, result.stderr
@@ -43,8 +47,14 @@ def test_writes_the_panel_and_prints_its_table(filled: Path) -> None:
     assert head.split() == ["model", "random", "group", "nearest", "all"]
     assert len(rows) == 2 * 2 * 2 + 2 * 4
     assert "have no group" in result.stderr
-    written = "README.md SOURCE.json accuracy.csv items.parquet metrics.json models.csv scores.parquet ties.json"
-    assert sorted(path.name for path in Path("data/probe").iterdir()) == written.split()
+    tables = "accuracy.csv downstream.csv items.parquet metrics.json models.csv scores.parquet"
+    written = f"README.md SOURCE.json {tables} ties.json".split()
+    assert sorted(path.name for path in Path("data/probe").iterdir()) == written
+    head, *judged = Path("data/probe/downstream.csv").read_text().splitlines()
+    encoder, model, score = judged[0].split(",")
+    accuracy = {line.split(",")[0]: float(line.split(",")[4]) for line in _lines("data/probe/accuracy.csv", ",all,")}
+    both = [accuracy[f"{encoder}/{model}/{probe}"] for probe in ("ridge", "contrastive")]
+    assert (head, len(judged), float(score)) == ("encoder,model,score", 2 * 2, pytest.approx(sum(both) / 2))
     before = {path.name: path.read_bytes() for path in Path("data/probe").iterdir()}
     assert _run(*BOTH, "--out", "data/probe", "--bootstrap", "50").exit_code == 0
     assert before == {path.name: path.read_bytes() for path in Path("data/probe").iterdir()}

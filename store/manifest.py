@@ -21,7 +21,7 @@ __all__ = ["MANIFEST", "FileEntry", "Manifest", "read_manifest", "verify"]
 
 MANIFEST = "manifest.json"
 _FORMAT_VERSION = 1
-_KINDS = ("features", "states", "neighbours", "embeddings", "scores")
+_KINDS = ("features", "states", "neighbours", "embeddings", "scores", "tasks")
 _HASHERS = 4
 
 

@@ -16,8 +16,8 @@ from optotype.store.drafts import is_draft, recover_all
 
 __all__ = ["KINDS", "MIXTURE", "PANEL", "Kind", "Project", "bundled", "holds_arrays"]
 
-Kind = Literal["features", "states", "neighbours", "embeddings", "scores"]
-KINDS: tuple[Kind, ...] = ("features", "states", "neighbours", "embeddings", "scores")
+Kind = Literal["features", "states", "neighbours", "embeddings", "scores", "tasks"]
+KINDS: tuple[Kind, ...] = ("features", "states", "neighbours", "embeddings", "scores", "tasks")
 
 _FORMAT_VERSION = 1
 _FOLDER = ".optotype"
@@ -30,6 +30,7 @@ _COMMANDS: dict[str, str] = {
     "neighbours": "optotype neighbours build NAME",
     "embeddings": "optotype embeddings import NAME FILE",
     "scores": "optotype scores import PANEL PATH",
+    "tasks": "optotype tasks import NAME PATH",
 }
 
 

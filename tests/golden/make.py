@@ -17,6 +17,8 @@ from optotype.store.features import write_features
 from optotype.store.neighbours import write_neighbours
 from optotype.store.panels.importing import import_panel
 from optotype.store.states import write_states
+from optotype.store.tasks.rows import TaskRows
+from optotype.store.tasks.writing import write_tasks
 
 IDS = ("1f600", "a b", "ä", "猫")
 ROW_SIZE = (2, 1, 3, 1)
@@ -31,6 +33,20 @@ SCORES = (  # two imports, two parts
 def patches() -> np.ndarray:
     """Seven tokens of three channels: multiples of 1/4, exact in float16."""
     return (np.arange(21, dtype=np.float64).reshape(7, 3) - 10) / 4
+
+
+def tasks() -> TaskRows:
+    """Three queries: two languages, a shared list and one of its own, a graded and a doubled truth."""
+    rows = TaskRows()
+    cat = rows.add_candidate("c1", target="猫", item="ä", text="猫")
+    other = rows.add_candidate("c2", target="c2")
+    image = rows.add_candidate("c3", target="b.png", embedding="c2", image="b.png")
+    shared = rows.add_list([cat, other])
+    rows.add_query("q1", task="i2t", language="it", of_list=shared, relevant={cat: 1.0}, item="ä", text="who?")
+    rows.add_query("q2", task="i2t", language="en", of_list=shared, relevant={other: 2.0}, image="b.png")
+    own = rows.add_list([image, cat])
+    rows.add_query("q3", task="vqa", language="en", of_list=own, relevant={cat: 1.0, image: 1.0}, embedding="猫")
+    return rows
 
 
 def main(folder: Path) -> None:
@@ -66,6 +82,7 @@ def main(folder: Path) -> None:
         vision_text=np.vstack([patches()[3:5], [[np.nan] * 3]]).astype(np.float32),
         inputs={"operation": "golden"},
     )
+    write_tasks(folder / "tasks" / "tiny", tasks(), inputs={"operation": "golden"})
     with tempfile.TemporaryDirectory() as tables:
         for number, text in enumerate(SCORES):
             (Path(tables) / f"{number}.csv").write_text(text, encoding="utf-8")

@@ -15,6 +15,7 @@ from optotype.store.manifest import read_manifest, verify
 from optotype.store.neighbours import open_neighbours
 from optotype.store.panels import open_panel
 from optotype.store.states import open_states
+from optotype.store.tasks.dataset import open_tasks
 
 HERE = Path(__file__).parent
 VERSIONS = sorted(folder.name for folder in HERE.glob("v*"))
@@ -24,6 +25,7 @@ DIGESTS = {
         "states": "sha256:e0e900ce8e086d334384d62efe135b0246bcf95d014f24908d767c7f46fa3f2f",
         "neighbours": "sha256:5ab798545f3832036e2a16f0b84fb9ce97fc95f9e9b6bd05bfc0b21e8ce0b5df",
         "embeddings": "sha256:62314a754f2ee6fc6acdc1b41c3040f703a3d97bacdbc2a2ff8c4074c7c23a7a",
+        "tasks": "sha256:e4119ac3151be6b935866a18de45a631b73b3616542dfb918d95a97fadabaf1e",
     },
 }
 PANELS = {"v1": "sha256:4b866c8c01bd584c63906148beac6916a745737cdf622d9ecf9f0a83aad5f569"}
@@ -81,7 +83,17 @@ def test_old_panels_open(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("kind", ["features", "states", "neighbours", "embeddings"])
+def test_old_tasks_open(version: str) -> None:
+    opened = open_tasks(HERE / version / "tasks" / "tiny")
+    assert opened["query"].values.tolist() == ["q2", "q1", "q3"]
+    assert opened["language"].values.tolist() == ["en", "it", "en"]
+    assert opened["target"].values.tolist() == ["猫", "c2", "b.png"]
+    assert opened["list_candidate"].values.tolist() == [0, 1, 0, 2]
+    assert opened["grade"].values.tolist() == [2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", ["features", "states", "neighbours", "embeddings", "tasks"])
 def test_golden_bytes_are_as_they_were(version: str, kind: str) -> None:
     folder = HERE / version / kind / "tiny"
     assert verify(folder) == []

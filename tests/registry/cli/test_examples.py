@@ -19,6 +19,8 @@ _NEED_MORE = ("optotype encode ", "optotype emoji ", "optotype report ", "optoty
 # test_commands.py, test_pins_command.py, test_export_command.py and test_place_command.py run each of these.
 _PUBLISHED = ("publish", "list", "show", "diff", "verify", "yank", "alias", "pin", "pull", "update", "export", "place")
 _NEED_MORE += tuple(f"optotype {verb}" for verb in _PUBLISHED)
+# Files of retrieval tasks: test_tasks_command.py runs these.
+_NEED_MORE += ("optotype tasks ",)
 # These need a pair suite: test_pair_scores_command.py runs them.
 _NEED_MORE += ("optotype pairs score", "optotype pairs match", "optotype pairs correlate")
 _RUNNABLE = [line for line in _ALL if not line.startswith(_NEED_MORE)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = ["ImageTable", "TextTable", "read_images", "read_texts"]
 IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 _HASHERS = 4
+_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,17 @@ class TextTable:
     ids : tuple of str
         Sorted.
     texts : tuple of str
+    labels : mapping of str to tuple of str
+        Other columns that were asked for and are there, ``""`` where a cell is empty.
     """
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def digest(self) -> str:
-        """``sha256:`` and the SHA-256 over the sorted pairs of id and digest of the text's UTF-8 bytes."""
+        """``sha256:`` and the SHA-256 over the sorted pairs of id and digest of the text's UTF-8 bytes; no label."""
         digests = (hashlib.sha256(text.encode()).hexdigest() for text in self.texts)
         return _pairs_digest(zip(self.ids, digests, strict=True))
 
@@ -122,7 +126,13 @@ def read_images(path: str | Path, *, allow_outside: bool = False) -> ImageTable:
     return ImageTable(tuple(ids[i] for i in order), paths, digests)
 
 
-def read_texts(path: str | Path, column: str = "text") -> TextTable:
+def read_texts(
+    path: str | Path,
+    column: str = "text",
+    *,
+    labels: Sequence[str] = (),
+    where: Mapping[str, str] | None = None,
+) -> TextTable:
     """Read which texts there are.
 
     Parameters
@@ -131,14 +141,22 @@ def read_texts(path: str | Path, column: str = "text") -> TextTable:
         A table (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``) with the column ``id``.
     column : str
         The column that holds the texts.
+    labels : sequence of str
+        Other columns that are read where the table has them.
+    where : mapping of str to str, optional
+        Only rows whose cell in each of these columns is that text; what else the table holds is not looked at,
+        and messages count the rows that fit.
 
     Raises
     ------
     NotFoundError, FormatError, InvalidDataError
-        As `read_images` does; a blank text is a problem too.
+        As `read_images` does; a blank text, and no row that fits ``where``, are problems too.
     """
     path = Path(path)
-    rows = _read_table(path, ["id", column])
+    where = where or {}
+    rows = _read_table(path, [*dict.fromkeys(["id", column, *where])], labels)
+    if where and rows:
+        rows = _fitting(rows, where, path)
     problems = id_problems([row["id"] for row in rows])
     for number, row in enumerate(rows):
         text = row[column]
@@ -151,7 +169,29 @@ def read_texts(path: str | Path, column: str = "text") -> TextTable:
     if problems:
         raise InvalidDataError(f"{path} refused:", limited(problems))
     rows.sort(key=lambda row: row["id"])
-    return TextTable(tuple(row["id"] for row in rows), tuple(row[column] for row in rows))
+    there = [label for label in labels if rows and label in rows[0]]
+    return TextTable(
+        tuple(row["id"] for row in rows),
+        tuple(row[column] for row in rows),
+        {label: tuple(_cell(row[label]) for row in rows) for label in there},
+    )
+
+
+def _fitting(rows: list[dict[str, Any]], where: Mapping[str, str], path: Path) -> list[dict[str, Any]]:
+    """The rows whose cells are those of ``where``."""
+    chosen = [row for row in rows if all(_cell(row[column]) == value for column, value in where.items())]
+    if not chosen:
+        problems = []
+        for column, value in where.items():
+            present = sorted({_cell(row[column]) for row in rows})
+            named = ", ".join(map(repr, present[:_NAMED])) + (", ..." if len(present) > _NAMED else "")
+            problems.append(Problem(column, "no-rows", f"{value!r} is wanted; there is {named}"))
+        raise InvalidDataError(f"{path}: none of {len(rows)} rows fits:", problems)
+    return chosen
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def _pairs_digest(pairs: Iterable[tuple[str, str]]) -> str:
@@ -163,8 +203,11 @@ def _file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_table(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of a table, with ``columns``; every cell of a text format is a str, empty ones are ''."""
+def _read_table(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rows of a table, with ``columns`` and those of ``optional`` that it has.
+
+    Every cell of a text format is a str, empty ones are ''.
+    """
     if not path.is_file():
         raise NotFoundError(f"no table or folder at {path}")
     suffix = path.suffix.lower()
@@ -179,7 +222,8 @@ def _read_table(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
         hints = " ".join(filter(None, (did_you_mean(column, present) for column in missing[:1])))
         problems = [Problem(column, "missing-column", f"the table has no column {column!r}") for column in missing]
         raise InvalidDataError(f"{path} refused:", problems, hint=hints or None)
-    return [{column: row.get(column) for column in columns} for row in rows]
+    wanted = [*columns, *(column for column in optional if column in present and column not in columns)]
+    return [{column: row.get(column) for column in wanted} for row in rows]
 
 
 def _read_csv(path: Path, delimiter: str = ",") -> tuple[list[dict[str, Any]], list[str]]:

@@ -20,12 +20,24 @@ from optotype.pipelines.encode.loading import (
     refuse_remote_code,
     safe_weights,
 )
+from optotype.pipelines.encode.pooling import POOLINGS, TEXT_POOLINGS, Pooling, TextPooling, pool
 from optotype.schemas.errors import InvalidDataError, ModelError, NotFoundError, Problem, UsageError
 
-__all__ = ["POOLINGS", "LanguageModel", "find_gguf", "load_language_model", "pool"]
+__all__ = [
+    "PADDINGS",
+    "POOLINGS",
+    "TEXT_POOLINGS",
+    "LanguageModel",
+    "Padding",
+    "Pooling",
+    "TextPooling",
+    "find_gguf",
+    "load_language_model",
+    "pool",
+]
 
-Pooling = Literal["mean", "last", "cls"]
-POOLINGS: tuple[Pooling, ...] = ("mean", "last", "cls")
+Padding = Literal["right", "left"]
+PADDINGS: tuple[Padding, ...] = ("right", "left")
 
 # Families that number positions from pad_token_id + 1, so that their tables hold fewer texts' tokens than rows.
 _OFFSET_POSITIONS = (
@@ -40,35 +52,7 @@ _OFFSET_POSITIONS = (
 )
 _LONG = 10**6  # tokenizers without a limit of their own say 10**30
 _TOKENIZED_AT_ONCE = 1000
-
-
-def pool(
-    states: npt.NDArray[np.floating[Any]], mask: npt.NDArray[np.integer[Any]], pooling: Pooling
-) -> npt.NDArray[np.float32]:
-    """One state for each text out of its tokens' states.
-
-    Parameters
-    ----------
-    states : ndarray of float, shape (texts, tokens, channels)
-        Hidden states; what stands at padding is ignored, NaN included.
-    mask : ndarray of int, shape (texts, tokens)
-        Attention mask: 1 at real tokens (special tokens included), 0 at padding on either side. At least one 1 a text.
-    pooling : {"mean", "last", "cls"}
-        The mean over real tokens, accumulated in float64; the last real token; the first real token.
-
-    Returns
-    -------
-    ndarray of float32, shape (texts, channels)
-    """
-    real = mask.astype(bool)
-    if pooling == "mean":
-        kept = np.where(real[:, :, None], states.astype(np.float64), 0.0)
-        pooled: npt.NDArray[Any] = kept.sum(axis=1) / real.sum(axis=1, keepdims=True)
-    else:
-        first = real.argmax(axis=1)
-        last = real.shape[1] - 1 - real[:, ::-1].argmax(axis=1)
-        pooled = states[np.arange(len(states)), first if pooling == "cls" else last]
-    return pooled.astype(np.float32)
+_SAME = 1e-3  # of the largest value; rounding in float32 is a hundred times smaller, a shifted position far larger
 
 
 def find_gguf(folder: Path, gguf_file: str | None, name: str) -> str | None:
@@ -106,6 +90,8 @@ class LanguageModel:
         returns, after its final norm where it has one.
     max_length : int
         Tokens that it reads of a text, special tokens included.
+    padding : {"right", "left"}
+        Where the shorter texts of a batch are filled up. States do not depend on it but for rounding.
     """
 
     name: str
@@ -114,6 +100,7 @@ class LanguageModel:
     _model: Any
     _tokenizer: Any
     _device: Any
+    padding: Padding = "right"
 
     def layer(self, layer: int) -> int:
         """``layer`` counted from the front.
@@ -136,7 +123,7 @@ class LanguageModel:
             counts.extend(len(ids) for ids in encoded["input_ids"])
         return counts
 
-    def check(self, ids: Sequence[str], texts: Sequence[str]) -> list[bool]:
+    def check(self, ids: Sequence[str], texts: Sequence[str], pooling: TextPooling = "mean") -> list[bool]:
         """Find texts without tokens before anything is encoded.
 
         Returns
@@ -147,7 +134,10 @@ class LanguageModel:
         Raises
         ------
         InvalidDataError
-            Lists every text that is blank or has no tokens.
+            Lists every text that is blank or has no tokens; with the pooling ``last-before-eos`` those that are nothing
+            but the end-of-sequence token after they were cut, too.
+        UsageError
+            That pooling, and the tokenizer names no end-of-sequence token.
         """
         counts = self.lengths(texts)
         problems = [
@@ -155,14 +145,50 @@ class LanguageModel:
             for identity, text, count in zip(ids, texts, counts, strict=True)
             if count == 0 or not text.strip()
         ]
+        if pooling == "last-before-eos":
+            listed = {problem.where for problem in problems}
+            problems += [
+                Problem(identity, "only-eos", f"{text!r} has no token beside the end of the sequence")
+                for identity, text, ends in zip(ids, texts, self._only_eos(texts), strict=True)
+                if ends and identity not in listed
+            ]
         if problems:
             raise InvalidDataError(
                 f"{len(problems)} of {len(ids)} texts cannot be encoded; nothing was written", problems
             )
         return [count > self.max_length for count in counts]
 
-    def states(self, texts: Sequence[str], layer: int, pooling: Pooling) -> npt.NDArray[np.float32]:
+    def _eos(self) -> int:
+        """The end-of-sequence token, as the tokenizer names it."""
+        token: int | None = self._tokenizer.eos_token_id
+        if token is None:
+            raise UsageError(
+                f"{self.name}: its tokenizer names no end-of-sequence token, so none can be left out",
+                hint="Take the last token as it comes: --pooling last",
+            )
+        return token
+
+    def _only_eos(self, texts: Sequence[str]) -> list[bool]:
+        """Which texts have no token but the end of the sequence, as far as they are read."""
+        eos, found = self._eos(), []
+        for start in range(0, len(texts), _TOKENIZED_AT_ONCE):
+            chunk = list(texts[start : start + _TOKENIZED_AT_ONCE])
+            encoded = self._tokenizer(chunk, truncation=True, max_length=self.max_length, padding=False, verbose=False)
+            found += [all(token == eos for token in ids) for ids in encoded["input_ids"]]
+        return found
+
+    def states(self, texts: Sequence[str], layer: int, pooling: TextPooling) -> npt.NDArray[np.float32]:
         """Pooled states of one batch, shape (texts, channels), float32.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Those that `check` lets pass.
+        layer : int
+            From the front, as `layer` gives it.
+        pooling : {"mean", "last", "cls", "last-before-eos"}
+            As in `pool`; ``last-before-eos`` is the last real token that is not the tokenizer's end-of-sequence token,
+            wherever that stands: the same as ``last`` for tokenizers that add none.
 
         Raises
         ------
@@ -186,6 +212,9 @@ class LanguageModel:
         if "token_type_ids" in encoded and getattr(self._model.config, "type_vocab_size", None):
             names.append("token_type_ids")
         inputs = {name: encoded[name].to(self._device) for name in names}
+        if self.padding == "left" and self._counts_positions():
+            # from the first real token, which padding in front would otherwise move
+            inputs["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0).to(self._device)
         options = {} if self._model.config.is_encoder_decoder else {"use_cache": False}
         try:
             output = self._model(**inputs, **options, output_hidden_states=True)
@@ -196,7 +225,38 @@ class LanguageModel:
             seen = "none" if hidden is None else len(hidden)
             raise ModelError(f"{self.name}: {self.layers} hidden states expected, got {seen}")
         chosen = hidden[layer].to(torch.float32).cpu().numpy()
+        if pooling == "last-before-eos":
+            text = mask * (encoded["input_ids"] != self._eos())
+            return pool(chosen, text.numpy(), "last")
         return pool(chosen, mask.numpy(), pooling)
+
+    def _counts_positions(self) -> bool:
+        """Whether positions have to be given to it: it takes them, and does not find them from the padding itself."""
+        takes = "position_ids" in inspect.signature(self._model.forward).parameters
+        return takes and self._model.config.model_type not in _OFFSET_POSITIONS
+
+    def check_padding(self) -> None:
+        """See that padding on the left leaves states as they are.
+
+        Positions are given to models that take them; others must not know any (T5) or find them out (RoBERTa). Which is
+        which no configuration says, so a word alone is compared with the same word beside a longer text.
+
+        Raises
+        ------
+        ModelError
+            They differ by more than rounding.
+        """
+        import torch
+
+        short, long = "a", "a b c d e f g h"
+        with torch.inference_mode():
+            alone = self.states([short], self.layers - 1, "mean")[0]
+            beside = self.states([short, long], self.layers - 1, "mean")[0]
+        if not np.abs(alone - beside).max() <= _SAME * np.abs(alone).max():
+            raise ModelError(
+                f"{self.name}: padding on the left changes its states: it counts positions from the padding",
+                hint="Pad on the right: leave --padding out",
+            )
 
 
 def load_language_model(
@@ -206,6 +266,7 @@ def load_language_model(
     trust_remote_code: bool = False,
     gguf_file: str | None = None,
     max_length: int | None = None,
+    padding: Padding = "right",
 ) -> LanguageModel:
     """Load a language model without its head, in float32, with its tokenizer.
 
@@ -222,11 +283,13 @@ def load_language_model(
         Which GGUF file of the folder to take.
     max_length : int, optional
         Read no more tokens of a text than this; the model's own limit by default.
+    padding : {"right", "left"}
+        Where the shorter texts of a batch are filled up.
 
     Raises
     ------
     ModelError
-        It cannot be loaded, lacks weights, or is not a language model.
+        It cannot be loaded, lacks weights, is not a language model, or gives other states under padding on the left.
     UsageError
         ``max_length`` is below 1 or beyond what the model can read.
     """
@@ -264,20 +327,23 @@ def load_language_model(
     blocks = getattr(config, "num_hidden_layers", None)
     if not isinstance(blocks, int) or "input_ids" not in inspect.signature(model.forward).parameters:
         raise ModelError(f"{name}: a model of type {config.model_type!r} does not turn text alone into hidden states")
-    _prepare(tokenizer, name)
+    _prepare(tokenizer, name, padding)
     limit = _limit(tokenizer, config)
     if max_length is not None and not 1 <= max_length <= limit:
         raise UsageError(f"{name}: --max-length {max_length}: this model reads 1 to {limit} tokens")
-    return LanguageModel(name, blocks + 1, max_length or limit, model.eval().to(place), tokenizer, place)
+    loaded = LanguageModel(name, blocks + 1, max_length or limit, model.eval().to(place), tokenizer, place, padding)
+    if padding == "left":
+        loaded.check_padding()
+    return loaded
 
 
-def _prepare(tokenizer: Any, name: str) -> None:
-    """Make the tokenizer pad on the right and cut there, with a padding token.
+def _prepare(tokenizer: Any, name: str, padding: Padding) -> None:
+    """Make the tokenizer pad on the side asked for and cut on the right, with a padding token.
 
     Right padding is right for every family: causal models do not look ahead, others are masked, and absolute positions
-    count from the first token, which padding on the left would shift.
+    count from the first token, which padding on the left would shift; there they are given.
     """
-    tokenizer.padding_side = "right"
+    tokenizer.padding_side = padding
     tokenizer.truncation_side = "right"
     if tokenizer.pad_token_id is None:
         # any token will do: the mask says where padding is

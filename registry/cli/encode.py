@@ -18,6 +18,19 @@ __all__ = ["encode"]
 _SOURCE = "hf:<repo>@<revision>, a local folder, or python:<module>:<factory>[@<folder>]."
 
 
+def _where(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    """``COLUMN=VALUE``, each column once."""
+    chosen: dict[str, str] = {}
+    for text in values:
+        column, equals, value = text.partition("=")
+        if not equals or not column:
+            raise click.BadParameter(f"{text!r} is not COLUMN=VALUE, such as task=t2i", ctx, param)
+        if column in chosen:
+            raise click.BadParameter(f"the column {column!r} is given twice", ctx, param)
+        chosen[column] = value
+    return chosen
+
+
 @click.group(
     cls=Group,
     examples=[
@@ -107,6 +120,8 @@ def images(
     examples=[
         "optotype encode texts qwen3 --texts pairs.csv --source hf:Qwen/Qwen3-1.7B@70d244c --layer -2",
         "optotype encode texts minilm --texts pairs.csv --column text --source data/models/minilm-l6",
+        "optotype encode texts captions --texts query-texts.csv --source data/models/smollm2-135m --pooling last "
+        "--where task=t2i --template mmmeb@1 --template-side query --style punct",
     ],
     short_help="Encode texts to states.",
 )
@@ -130,10 +145,31 @@ def images(
 )
 @click.option(
     "--pooling",
-    type=click.Choice(["mean", "last", "cls"]),
+    type=click.Choice(["mean", "last", "cls", "last-before-eos"]),
     default="mean",
     show_default=True,
-    help="Mean over the real tokens, the last real token, or the first.",
+    help="Mean over the real tokens, the last real token, the first, or the last before the end-of-sequence token.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    callback=_where,
+    metavar="COLUMN=VALUE",
+    help="Only rows whose cell in this column is that value; several narrow it down.",
+)
+@click.option(
+    "--template",
+    metavar="NAME[@VERSION]|FILE",
+    help="Put the texts into prompts: one of optotype templates list, or a JSON file.  [default: the texts alone]",
+)
+@click.option("--template-task", metavar="TASK", help="Task of the prompts.  [default: the table's column task]")
+@click.option("--template-side", type=click.Choice(["query", "candidate"]), help="Side of the prompts.")
+@click.option("--language", metavar="CODE", help="Language of the prompts.  [default: the table's column language]")
+@click.option(
+    "--style",
+    type=click.Choice(["plain", "punct", "newline"]),
+    help="End of a prompt: no punctuation, its full stop or question mark, or that and a new line.  [default: as it "
+    "is]",
 )
 @options.number("--batch-size", default=16, minimum=1, text="Texts per forward pass.")
 @options.device
@@ -145,6 +181,13 @@ def images(
     help="Dtype in which the states are kept.",
 )
 @options.number("--max-length", default=None, minimum=1, text="Tokens kept of a text.  [default: what the model takes]")
+@click.option(
+    "--padding",
+    type=click.Choice(["right", "left"]),
+    default="right",
+    show_default=True,
+    help="Where the shorter texts of a batch are filled up.",
+)
 @click.option("--gguf-file", metavar="FILE", help="GGUF file inside the source that holds the weights.")
 @click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model.")
 @options.number("--threads", default=None, minimum=1, text="CPU threads of the model.  [default: all]")
@@ -158,16 +201,26 @@ def texts(
     column: str,
     layer: int,
     pooling: str,
+    where: dict[str, str],
+    template: str | None,
+    template_task: str | None,
+    template_side: str | None,
+    language: str | None,
+    style: str | None,
     batch_size: int,
     device: str,
     dtype: str,
     max_length: int | None,
+    padding: str,
     gguf_file: str | None,
     trust_remote_code: bool,
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Encode texts to states called NAME: one hidden layer, pooled over the tokens of each text."""
+    """Encode texts to states called NAME: one hidden layer, pooled over the tokens of each text.
+
+    With --template the texts are put into prompts first; see optotype templates show.
+    """
     from optotype.pipelines.progress import reporter
     from optotype.registry.encoding import encode_text_array
 
@@ -179,10 +232,17 @@ def texts(
         column=column,
         layer=layer,
         pooling=pooling,
+        where=where,
+        template=template,
+        template_task=template_task,
+        template_side=template_side,
+        language=language,
+        style=style,
         batch_size=batch_size,
         device=device,
         dtype=dtype,
         max_length=max_length,
+        padding=padding,
         gguf_file=gguf_file,
         trust_remote_code=trust_remote_code,
         threads=threads,

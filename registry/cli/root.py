@@ -20,6 +20,7 @@ from optotype.registry.cli import (
     features,
     frontier,
     init,
+    judge,
     neighbours,
     pairs,
     pin,
@@ -29,8 +30,11 @@ from optotype.registry.cli import (
     pull,
     rank,
     report,
+    retrieve,
     scores,
     states,
+    tasks,
+    templates,
     unlock,
     update,
 )
@@ -73,10 +77,14 @@ cli.add_command(init.init)
 cli.add_command(features.features)
 cli.add_command(states.states)
 cli.add_command(encode.encode)
+cli.add_command(templates.templates)
 cli.add_command(neighbours.neighbours)
 cli.add_command(rank.rank)
+cli.add_command(judge.judge)
 cli.add_command(scores.scores)
 cli.add_command(embeddings.embeddings)
+cli.add_command(tasks.tasks)
+cli.add_command(retrieve.retrieve)
 cli.add_command(compress.compress)
 cli.add_command(frontier.frontier)
 cli.add_command(evaluate.evaluate)

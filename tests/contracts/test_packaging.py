@@ -44,7 +44,7 @@ def test_wheel_installs_optotype_alone(wheel: list[str]) -> None:
 
 def test_wheel_holds_every_module_and_data_file(wheel: list[str]) -> None:
     layers = ("schemas", "store", "pipelines", "registry")
-    suffixes = (".py", ".html", ".css", ".js")
+    suffixes = (".py", ".html", ".css", ".js", ".json")
     here = {
         f"optotype/{path.relative_to(ROOT).as_posix()}"
         for layer in layers

@@ -135,3 +135,34 @@ def test_empty_and_missing(tmp_path):
     (tmp_path / "a.xlsx").touch()
     with pytest.raises(UsageError):
         read_texts(tmp_path / "a.xlsx")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_labels_and_a_choice_of_rows(folder, suffix):
+    rows = [
+        {"id": "c", "text": "Hund", "language": "de", "task": "t2i", "level": "2"},
+        {"id": "a", "text": "dog", "language": "en", "task": "t2i", "level": "1"},
+        {"id": "b", "text": "", "language": "en", "task": "i2t", "level": "1"},
+        {"id": "a", "text": "cat", "language": "", "task": "c", "level": "1"},
+    ]
+    path = save(folder, suffix, rows)
+    texts = read_texts(path, labels=("language", "shade"), where={"task": "t2i"})
+    assert (texts.ids, texts.texts) == (("a", "c"), ("dog", "Hund"))
+    assert texts.labels == {"language": ("en", "de")}
+    assert texts.digest == read_texts(save(folder, "tsv", rows[:2])).digest
+    assert read_texts(path, where={"task": "t2i", "level": "2"}).ids == ("c",)
+    assert read_texts(path, labels=("language",), where={"task": "c"}).labels == {"language": ("",)}
+    with pytest.raises(InvalidDataError, match="none of 4 rows fits") as caught:
+        read_texts(path, where={"task": "vqa", "level": "1"})
+    assert "'vqa' is wanted; there is 'c', 'i2t', 't2i'" in str(caught.value)
+    with pytest.raises(InvalidDataError, match="has no column 'taks'"):
+        read_texts(path, where={"taks": "t2i"})
+    with pytest.raises(InvalidDataError, match="occurs 2 times"):
+        read_texts(path)
+
+
+def test_cells_that_are_no_text_are_compared_as_written(folder):
+    path = save(folder, "jsonl", [{"id": "a", "text": "dog", "n": 1}, {"id": "b", "text": "cat", "n": None}])
+    assert read_texts(path, labels=("n",)).labels == {"n": ("1", "")}
+    assert read_texts(path, where={"n": "1"}).ids == ("a",)
+    assert read_texts(path, where={"n": ""}).ids == ("b",)

@@ -21,6 +21,8 @@ _PUBLISHED = ("publish", "list", "show", "diff", "verify", "yank", "alias", "pin
 _NEED_MORE += tuple(f"optotype {verb}" for verb in _PUBLISHED)
 # Files of retrieval tasks: test_tasks_command.py runs these.
 _NEED_MORE += ("optotype tasks ",)
+# Retrieval takes tasks and embeddings: test_retrieve_command.py runs these.
+_NEED_MORE += ("optotype retrieve",)
 # These need a pair suite: test_pair_scores_command.py runs them.
 _NEED_MORE += ("optotype pairs score", "optotype pairs match", "optotype pairs correlate")
 _RUNNABLE = [line for line in _ALL if not line.startswith(_NEED_MORE)]

@@ -16,7 +16,9 @@ __all__ = ["report"]
 _EXAMPLE = "optotype report ranking --ranking results/ranking.json --pairs pairs.csv --out reports"
 _COMPRESSION = "optotype report compression --suite results/suite --panel panel --out reports"
 _EVALUATION = "optotype report evaluation --evaluation results/evaluation --out reports"
+_RETRIEVAL = "optotype report retrieval --retrieval results/retrieval.json --out reports"
 _MIXTURES = "optotype report mixtures --ranking results/ranking.json --out reports"
+_JUDGEMENT = "optotype report judgement --judgement results/judgement/judgement.json --out reports"
 
 
 @click.group(cls=Group, examples=[_EXAMPLE])
@@ -184,3 +186,55 @@ def mixtures(ranking: Path, out: Path, title: str, as_json: bool) -> None:
         emit_json(written)
     else:
         emit(f"{written['html']}\n{written['json']}\n{written['csv']}")
+
+
+@report.command(examples=[_RETRIEVAL], short_help="Write the page of retrieval over emoji.")
+@click.option(
+    "--retrieval",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="retrieval.json, as optotype emoji retrieval --out writes it.",
+)
+@options.out_folder("Folder for retrieval.html and retrieval.json; not that of FILE.")
+@click.option("--title", default="Retrieval over emoji", show_default=True, metavar="TEXT", help="Heading.")
+@options.as_json
+def retrieval(retrieval: Path, out: Path, title: str, as_json: bool) -> None:
+    """Write retrieval.html and the same numbers as retrieval.json.
+
+    The page says in words what can be concluded, and shows P@1 by language, the gap to English, how much the style of
+    the names matters, and every encoder.
+    """
+    from optotype.registry.report.retrieval.report import write_retrieval_report
+
+    written = write_retrieval_report(retrieval, out, title=title)
+    if as_json:
+        emit_json(written)
+    else:
+        emit(f"{written['html']}\n{written['json']}")
+
+
+@report.command(examples=[_JUDGEMENT], short_help="Write the page of metrics judged side by side.")
+@click.option(
+    "--judgement",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="judgement.json, as optotype judge --out writes it, or its folder.",
+)
+@options.out_folder("Folder for judgement.html.")
+@click.option("--title", default="Metrics judged side by side", show_default=True, metavar="TEXT", help="Heading.")
+@options.as_json
+def judgement(judgement: Path, out: Path, title: str, as_json: bool) -> None:
+    """Write judgement.html; the numbers are in the judgement's own judgement.json.
+
+    The page says in words what can be concluded, and shows every metric with intervals, the ablation, curves over
+    settings and pool sizes, and what each metric costs.
+    """
+    from optotype.registry.report.judgement.report import write_judgement_report
+
+    written = write_judgement_report(judgement, out, title=title)
+    if as_json:
+        emit_json(written)
+    else:
+        emit(written["html"])

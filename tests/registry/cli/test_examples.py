@@ -25,6 +25,8 @@ _NEED_MORE += ("optotype tasks ",)
 _NEED_MORE += ("optotype retrieve",)
 # These need a pair suite: test_pair_scores_command.py runs them.
 _NEED_MORE += ("optotype pairs score", "optotype pairs match", "optotype pairs correlate")
+# Downstream scores and a ranking with sweeps: test_judgements.py runs these.
+_NEED_MORE += ("optotype judge",)
 _RUNNABLE = [line for line in _ALL if not line.startswith(_NEED_MORE)]
 
 

@@ -1,0 +1,1 @@
+"""How well metrics foretell what encoders reach downstream: joined by name, with intervals, curves and costs."""

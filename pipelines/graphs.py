@@ -11,12 +11,21 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from optotype.pipelines.forms import PLAIN, Form
 from optotype.pipelines.kernels.whitening import check_eps, check_prenorm
+from optotype.pipelines.metrics.fronts import fronted_features, fronted_rows, patch_chain
 from optotype.pipelines.mixtures import open_mixture
 from optotype.pipelines.operators.mixtures import is_interleaved, select
-from optotype.pipelines.operators.neighbours import check_k, feature_neighbours, state_neighbours
+from optotype.pipelines.operators.neighbours import (
+    check_k,
+    feature_neighbours,
+    row_neighbours,
+    state_neighbours,
+)
+from optotype.pipelines.pairs.pooling import pooled_rows
 from optotype.pipelines.progress import SILENT, Progress
 from optotype.pipelines.scheduler import Scheduler
+from optotype.pipelines.scheduler import scheduler as open_scheduler
 from optotype.schemas.documents import cache_key, canonical_json
 from optotype.schemas.errors import (
     ConflictError,
@@ -36,12 +45,22 @@ from optotype.store.neighbours import open_neighbours, write_neighbours
 from optotype.store.project import Project
 from optotype.store.states import open_states
 
-__all__ = ["GRAPH_VERSION", "features_graph", "graph_inputs", "open_array", "states_graph", "write_graphs"]
+__all__ = [
+    "GRAPH_VERSION",
+    "PLAIN",
+    "Form",
+    "features_graph",
+    "graph_inputs",
+    "open_array",
+    "states_graph",
+    "write_graphs",
+]
 
 GRAPH_VERSION = 1
 """Raised whenever the same inputs would give another graph."""
 
 Kind = Literal["features", "states"]
+
 
 _DAMAGED = (FormatError, IntegrityError, NotFoundError)
 _SHOWN = 5
@@ -119,7 +138,7 @@ def _differences(folder: Path) -> list[Problem]:
 
 
 def graph_inputs(
-    digest: str, *, kind: Kind, k: int, eps: float, prenorm: str, items: Sequence[str] | None
+    digest: str, *, kind: Kind, k: int, eps: float, prenorm: str, items: Sequence[str] | None, form: Form = PLAIN
 ) -> dict[str, Any]:
     """Everything a graph depends on; its key is the hash of this.
 
@@ -129,6 +148,8 @@ def graph_inputs(
         Of the array.
     items : sequence of str, optional
         Ids of the subset, sorted; None means all.
+    form : Form
+        A raw graph hangs on neither ``eps`` nor ``prenorm``, so its key does not either.
     """
     subset = None if items is None else "sha256:" + hashlib.sha256(canonical_json(list(items))).hexdigest()
     return {
@@ -136,9 +157,10 @@ def graph_inputs(
         "array": digest,
         "kind": kind,
         "k": int(k),
-        "eps": float(eps),
-        "prenorm": prenorm,
+        "eps": float(eps) if form.whitened else 0.0,
+        "prenorm": prenorm if form.whitened else "none",
         "items": subset,
+        **form.inputs(),
     }
 
 
@@ -150,6 +172,7 @@ def features_graph(
     eps: float = 1e-4,
     prenorm: str = "none",
     images: Sequence[str] | None = None,
+    form: Form = PLAIN,
     scheduler: str | Scheduler = "threads",
     progress: Progress | None = None,
 ) -> xr.Dataset:
@@ -167,6 +190,8 @@ def features_graph(
         As for :func:`optotype.pipelines.operators.neighbours.feature_neighbours`.
     images : sequence of str, optional
         Only these ids; whitening is fitted on them alone.
+    form : Form
+        What is compared, if not whitened patches.
     scheduler : str or Scheduler
     progress : Progress, optional
 
@@ -179,10 +204,12 @@ def features_graph(
     ------
     IntegrityError
         The graph has to be computed, and the files of the local array are not those of its manifest.
+    UsageError
+        An interleaved mixture in a form that takes one space.
     OptotypeError
         As :func:`open_array` and :func:`optotype.pipelines.operators.neighbours.feature_neighbours` do.
     """
-    return _graph(project, "features", reference, k, eps, prenorm, images, scheduler, progress or SILENT)
+    return _graph(project, "features", reference, k, eps, prenorm, images, scheduler, progress or SILENT, form=form)
 
 
 def states_graph(
@@ -193,11 +220,12 @@ def states_graph(
     eps: float = 1e-4,
     prenorm: str = "l2",
     texts: Sequence[str] | None = None,
+    form: Form = PLAIN,
     scheduler: str | Scheduler = "threads",
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """The top-k graph of text states: found, or computed and kept. See :func:`features_graph`."""
-    return _graph(project, "states", reference, k, eps, prenorm, texts, scheduler, progress or SILENT)
+    return _graph(project, "states", reference, k, eps, prenorm, texts, scheduler, progress or SILENT, form=form)
 
 
 def write_graphs(
@@ -266,15 +294,16 @@ def _graph(
     scheduler: str | Scheduler,
     progress: Progress,
     *,
+    form: Form = PLAIN,
     keep: bool = True,
 ) -> xr.Dataset:
     dimension = "image" if kind == "features" else "text"
-    array = open_array(project, kind, reference, spaces=True)
+    array = open_array(project, kind, reference, spaces=not form.pooled)
     positions = None if items is None else _positions(array[dimension].values, items, reference)
     check_k(k, array.sizes[dimension] if positions is None else len(positions))
     eps, prenorm = check_eps(eps), check_prenorm(prenorm)
     chosen = None if positions is None else [str(value) for value in array[dimension].values[positions]]
-    inputs = graph_inputs(array.attrs["digest"], kind=kind, k=k, eps=eps, prenorm=prenorm, items=chosen)
+    inputs = graph_inputs(array.attrs["digest"], kind=kind, k=k, eps=eps, prenorm=prenorm, items=chosen, form=form)
     found = None if project is None else _find(project, cache_key(inputs), progress)
     if found is not None:
         return found
@@ -283,15 +312,45 @@ def _graph(
     progress.note(
         f"{name}: neighbours of {array.sizes[dimension] if positions is None else len(positions)} {dimension}s"
     )
-    if kind == "features":
-        part = array if positions is None else select(array, positions)
-        graph = feature_neighbours(part, k=k, eps=eps, prenorm=prenorm, run=scheduler, progress=progress)
-    else:
-        part = array if positions is None else array.isel(text=positions)
-        graph = state_neighbours(part, k=k, eps=eps, prenorm=prenorm, run=scheduler, progress=progress)
+    part = array if positions is None else _part(array, kind, positions)
+    graph = _made(part, kind, k, eps, prenorm, form, scheduler, progress)
     if project is not None and keep:
         write_neighbours(_cached(project, cache_key(inputs)), graph, inputs=inputs)
     return graph
+
+
+def _part(array: xr.Dataset, kind: Kind, positions: Any) -> xr.Dataset:
+    return select(array, positions) if kind == "features" else array.isel(text=positions)
+
+
+def _made(
+    array: xr.Dataset,
+    kind: Kind,
+    k: int,
+    eps: float,
+    prenorm: str,
+    form: Form,
+    scheduler: str | Scheduler,
+    progress: Progress,
+) -> xr.Dataset:
+    """The graph of an array, computed."""
+    options: dict[str, Any] = {"k": k, "eps": eps, "prenorm": prenorm, "run": scheduler, "progress": progress}
+    if not form.whitened:
+        options["whitened"] = False
+    if kind == "states":
+        if form.chain:
+            rows = fronted_rows(array["states"].values.astype(np.float64), form.chain, "states")
+            array = xr.Dataset({"states": (("text", "channel"), rows)}, coords={"text": array["text"].variable})
+        return state_neighbours(array, **options)
+    if not form.pooled:
+        return feature_neighbours(fronted_features(array, patch_chain(form.chain, form.gamma)), **options)
+    with open_scheduler("threads") as place:
+        pooled = pooled_rows(array, str(array.attrs["name"]), None, place, progress, unit=False)
+    try:
+        rows = fronted_rows(pooled.block(0, pooled.images), form.chain, "features")
+        return row_neighbours(rows, [str(value) for value in array["image"].values], **options)
+    finally:
+        pooled.close()
 
 
 def _positions(ids: Any, items: Sequence[str], reference: str) -> Any | None:

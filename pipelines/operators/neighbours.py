@@ -38,6 +38,7 @@ from optotype.pipelines.kernels.whitening import (
     fit,
     merge,
     moments,
+    normalise_rows,
     whiten,
 )
 from optotype.pipelines.operators.mixtures import SPACES, is_interleaved, space
@@ -45,7 +46,7 @@ from optotype.pipelines.progress import SILENT, Progress
 from optotype.pipelines.scheduler import Scheduler, scheduler
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError
 
-__all__ = ["check_k", "feature_neighbours", "nearest", "state_neighbours"]
+__all__ = ["check_k", "feature_neighbours", "nearest", "row_neighbours", "state_neighbours"]
 
 _WHITEN_ROWS = 2048
 _PAIRS_A_TASK = 256
@@ -100,6 +101,7 @@ def feature_neighbours(
     k: int,
     eps: float = 1e-4,
     prenorm: str = "none",
+    whitened: bool = True,
     run: str | Scheduler = "threads",
     progress: Progress | None = None,
 ) -> xr.Dataset:
@@ -122,6 +124,9 @@ def feature_neighbours(
         Absolute stabiliser of the whitening.
     prenorm : {"none", "l2"}
         Scale patches to unit length before the whitening.
+    whitened : bool
+        Whether they are whitened at all. If not, each patch is merely scaled to unit length: ``eps`` and ``prenorm``
+        say nothing, and the result has no spectrum.
     run : str or Scheduler
         Where the work runs; see :func:`optotype.pipelines.scheduler.scheduler`.
     progress : callable, optional
@@ -155,7 +160,8 @@ def feature_neighbours(
     if problems:
         raise InvalidDataError("These are not patch features", problems)
     spaces = [(part["patches"].data, offsets_of(np.asarray(part["row_size"].values, dtype=np.int64))) for part in parts]
-    return _neighbours(spaces, ids, "image", k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
+    job = _Job("image", "features", whitened=whitened, single=False)
+    return _neighbours(spaces, ids, job, k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
 
 
 def state_neighbours(
@@ -164,6 +170,7 @@ def state_neighbours(
     k: int,
     eps: float = 1e-4,
     prenorm: str = "l2",
+    whitened: bool = True,
     run: str | Scheduler = "threads",
     progress: Progress | None = None,
 ) -> xr.Dataset:
@@ -179,9 +186,49 @@ def state_neighbours(
     Other parameters, the result and the errors are those of :func:`feature_neighbours`.
     """
     ids = [str(value) for value in states["text"].values]
-    rows = states["states"]
-    offsets = np.arange(len(ids) + 1, dtype=np.int64)
-    return _neighbours([(rows.data, offsets)], ids, "text", k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
+    rows, job = states["states"].data, _Job("text", "states", whitened=whitened, single=True)
+    return _single(rows, ids, job, k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
+
+
+def row_neighbours(
+    rows: NDArray[np.floating],
+    ids: Sequence[str],
+    *,
+    k: int,
+    eps: float = 1e-4,
+    prenorm: str = "none",
+    whitened: bool = True,
+    run: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Top-k images of every image by cosine similarity of one vector each, float64 throughout.
+
+    Parameters
+    ----------
+    rows : ndarray (n, d)
+        Pooled features.
+    ids : sequence of str
+        Of the rows.
+
+    Other parameters, the result and the errors are those of :func:`feature_neighbours`; equal rows share their value,
+    as in :func:`state_neighbours`.
+    """
+    job = _Job("image", "features", whitened=whitened, single=True)
+    return _single(rows, list(ids), job, k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
+
+
+def _single(rows: Any, ids: list[str], job: _Job, **options: Any) -> xr.Dataset:
+    return _neighbours([(rows, np.arange(len(ids) + 1, dtype=np.int64))], ids, job, **options)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is compared, and how."""
+
+    item: str  # "image" or "text"
+    kind: str  # "features" or "states"
+    whitened: bool
+    single: bool  # one row an item, float64; else sets of rows, by Chamfer
 
 
 @dataclass(frozen=True)
@@ -192,6 +239,7 @@ class _Rows:
     reader: RowReader
     prenorm: Prenorm
     digests: bool
+    moments: bool
 
 
 @dataclass(frozen=True)
@@ -200,8 +248,15 @@ class _Space:
 
     token: str
     reader: RowReader
-    whitening: Whitening
+    whitening: Whitening | None  # None: rows are scaled to unit length alone
     offsets: NDArray[np.int64]  # of items
+    directions: int
+
+    def unit(self, rows: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Unit vectors of ``rows``, and which have none."""
+        if self.whitening is None:
+            return normalise_rows(rows.astype(np.float64))
+        return whiten(rows, self.whitening)
 
 
 @dataclass(frozen=True)
@@ -218,7 +273,7 @@ class _Work:
 class _Span:
     """What the first pass found in a span of rows."""
 
-    moments: Moments | None  # None where a value is not finite
+    moments: Moments | None  # None where a value is not finite, or where none are wanted
     not_finite: NDArray[np.int64]
     digests: list[bytes]
 
@@ -229,7 +284,8 @@ def _read_span(shared: _Rows, span: tuple[int, int]) -> _Span:
     digests = [blake2b(row.tobytes(), digest_size=16).digest() for row in rows] if shared.digests else []
     if not finite.all():
         return _Span(None, span[0] + np.flatnonzero(~finite), digests)
-    return _Span(moments(rows, shared.prenorm), np.empty(0, dtype=np.int64), digests)
+    found = moments(rows, shared.prenorm) if shared.moments else None
+    return _Span(found, np.empty(0, dtype=np.int64), digests)
 
 
 def _whitened_images(
@@ -240,11 +296,11 @@ def _whitened_images(
     def make() -> tuple[NDArray[np.float32], list[Group], NDArray[np.int64]]:
         start, stop = int(space.offsets[first]), int(space.offsets[last])
         rows = space.reader.read(start, stop, _CACHE)
-        white = np.empty((stop - start, space.whitening.matrix.shape[1]), dtype=np.float32)
+        white = np.empty((stop - start, space.directions), dtype=np.float32)
         zero = np.zeros(stop - start, dtype=bool)
         for top in range(0, len(rows), _WHITEN_ROWS):
             part = slice(top, top + _WHITEN_ROWS)
-            white[part], zero[part] = whiten(rows[part], space.whitening)
+            white[part], zero[part] = space.unit(rows[part])
         without = np.unique(np.searchsorted(space.offsets, start + np.flatnonzero(zero), side="right") - 1)
         cut = groups(space.offsets[first : last + 1] - start)
         if len(work.spaces) > 1:
@@ -265,7 +321,7 @@ def _whitened_texts(
 
     def make() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         rows = space.reader.read(int(wanted[0]), int(wanted[-1]) + 1, _CACHE)[wanted - wanted[0]]
-        white, zero = whiten(rows, space.whitening)
+        white, zero = space.unit(rows)
         return white, wanted[zero]
 
     white, without = _CACHE.get((space.token, "white", number), make, lambda made: int(made[0].nbytes))
@@ -305,7 +361,7 @@ def _exact_image(space: _Space, image: int) -> NDArray[np.float64]:
 
     def make() -> NDArray[np.float64]:
         rows = space.reader.read(int(space.offsets[image]), int(space.offsets[image + 1]), _CACHE)
-        return whiten(rows, space.whitening)[0]
+        return space.unit(rows)[0]
 
     made: NDArray[np.float64] = _CACHE.get((space.token, "exact", image), make, lambda made: int(made.nbytes))
     return made
@@ -367,7 +423,7 @@ def _named(positions: NDArray[np.int64], ids: Sequence[str], kind: str, message:
 def _neighbours(
     spaces: Sequence[tuple[Any, NDArray[np.int64]]],
     ids: list[str],
-    item: str,
+    job: _Job,
     *,
     k: int,
     eps: float,
@@ -376,7 +432,7 @@ def _neighbours(
     progress: Progress | None,
 ) -> xr.Dataset:
     """Neighbours of items whose rows lie in one space or several: (rows, offsets of the items) of each."""
-    n = len(ids)
+    n, item = len(ids), job.item
     check_k(k, n)
     eps = check_eps(eps)
     norm = check_prenorm(prenorm)
@@ -390,15 +446,28 @@ def _neighbours(
                 reader = RowReader(rows, token)
                 where = f"{item}s" if len(spaces) == 1 else f"{item}s in space {suffix}"
                 whitening, digests = _fit(
-                    reader, rows.shape, offsets, ids, item, eps, norm, token, place, report, where=where
+                    reader, rows.shape, offsets, ids, job, eps, norm, token, place, report, where=where
                 )
-                fitted.append(_Space(token, reader, whitening, offsets))
-            work, stands_for = _plan(tuple(fitted), item, digests)
+                directions = rows.shape[1] if whitening is None else whitening.matrix.shape[1]
+                fitted.append(_Space(token, reader, whitening, offsets, directions))
+            work, stands_for = _plan(tuple(fitted), job, digests)
             index, value, spread = _search(work, stands_for, ids, item, k, place, report)
     finally:
         for token in tokens:
             _CACHE.drop(token)
-    return _dataset(ids, index, value, [space.whitening for space in fitted], spread, item, k)
+    shapes = [rows.shape for rows, _ in spaces]
+    whitenings = [space.whitening for space in fitted if space.whitening is not None]
+    attributes: dict[Hashable, Any] = {"kind": job.kind, "k": k}
+    if whitenings:
+        attributes |= {"eps": eps, "prenorm": norm, **_diagnostics(whitenings)}
+    else:
+        count, channels = sum(shape[0] for shape in shapes), sum(shape[1] for shape in shapes)
+        attributes |= {"whitened": False, "rows": count, "channels": channels, "rows_over_channels": count / channels}
+    attributes |= spread.attributes()
+    if len(whitenings) > 1:
+        for suffix, whitening in zip(SPACES, whitenings, strict=True):
+            attributes.update({f"{suffix}_{name}": entry for name, entry in _diagnostics([whitening]).items()})
+    return _dataset(ids, index, value, whitenings, attributes)
 
 
 def _fit(
@@ -406,7 +475,7 @@ def _fit(
     shape: tuple[int, int],
     offsets: NDArray[np.int64],
     ids: list[str],
-    item: str,
+    job: _Job,
     eps: float,
     prenorm: Prenorm,
     token: str,
@@ -414,36 +483,40 @@ def _fit(
     progress: Progress,
     *,
     where: str,
-) -> tuple[Whitening, list[bytes]]:
-    shared = _Rows(token, reader, prenorm, digests=item == "text")
+) -> tuple[Whitening | None, list[bytes]]:
+    """The whitening, None if there is to be none, and digests of the rows, where each is an item."""
+    item = job.item
+    shared = _Rows(token, reader, prenorm, digests=job.single, moments=job.whitened)
     spans = spans_of_rows(*shape)
     total: Moments | None = None
     digests: list[bytes] = []
     broken: list[NDArray[np.int64]] = []
-    for span in _counted(place.map(_read_span, shared, spans), f"whitening of {where}", len(spans), "spans", progress):
+    what = f"whitening of {where}" if job.whitened else f"reading {where}"
+    for span in _counted(place.map(_read_span, shared, spans), what, len(spans), "spans", progress):
         digests += span.digests
-        if span.moments is None:
+        if span.not_finite.size:
             broken.append(span.not_finite)
-        else:
+        elif span.moments is not None:
             # In the order of the rows: the bytes of a sum depend on its order.
             total = span.moments if total is None else merge(total, span.moments)
-    if broken or total is None:
+    if broken:
         items = np.unique(np.searchsorted(offsets, np.concatenate(broken), side="right") - 1)
         raise InvalidDataError(
             f"Values that are not finite in {len(items)} {item}(s)",
             _named(items, ids, "not-finite", "holds NaN or Inf"),
         )
-    option = "--prenorm-features" if item == "image" else "--prenorm-states"
-    return fit(total, eps, prenorm, where=where, option=option), digests
+    if total is None:
+        return None, digests
+    return fit(total, eps, prenorm, where=where, option=f"--prenorm-{job.kind}"), digests
 
 
-def _plan(spaces: tuple[_Space, ...], item: str, digests: list[bytes]) -> tuple[_Work, NDArray[np.int64]]:
+def _plan(spaces: tuple[_Space, ...], job: _Job, digests: list[bytes]) -> tuple[_Work, NDArray[np.int64]]:
     """The work, and for each item the number of the row that stands for it."""
     offsets: NDArray[np.int64] = sum((space.offsets for space in spaces[1:]), start=spaces[0].offsets)
     # Blocks are cut by the space that takes the most memory: those of the others are no larger, or hardly.
-    largest = max(spaces, key=lambda space: int(space.offsets[-1]) * space.whitening.matrix.shape[1])
-    directions = largest.whitening.matrix.shape[1]
-    if item == "image":
+    largest = max(spaces, key=lambda space: int(space.offsets[-1]) * space.directions)
+    directions = largest.directions
+    if not job.single:
         stands_for = np.arange(len(offsets) - 1)
         distinct = None
         blocks = blocks_of_images(largest.offsets, directions)
@@ -484,6 +557,8 @@ def _search(
             if done == count - 1 and any(part.size for part in without):
                 items = np.unique(np.concatenate(without))
                 message = "has no direction after whitening (a row equal to the mean, or to zero)"
+                if work.spaces[0].whitening is None:
+                    message = "has no direction (a row of zeros)"
                 raise InvalidDataError(
                     f"{len(items)} {item}(s) cannot be compared", _named(items, ids, "zero-norm", message)
                 )
@@ -523,36 +598,20 @@ def _dataset(
     index: NDArray[np.int32],
     value: NDArray[np.float64],
     fitted: Sequence[Whitening],
-    spread: _Spread,
-    item: str,
-    k: int,
+    attributes: dict[Hashable, Any],
 ) -> xr.Dataset:
-    eps, prenorm = fitted[0].eps, fitted[0].prenorm
-    attributes: dict[Hashable, Any] = {
-        "kind": "features" if item == "image" else "states",
-        "k": k,
-        "eps": eps,
-        "prenorm": prenorm,
-        **_diagnostics(fitted),
-        **spread.attributes(),
+    members: dict[Hashable, Any] = {
+        "neighbours": (("item", "rank"), index),
+        "similarity": (("item", "rank"), value),
     }
-    if len(fitted) > 1:
-        for suffix, whitening in zip(SPACES, fitted, strict=True):
-            attributes.update({f"{suffix}_{name}": entry for name, entry in _diagnostics([whitening]).items()})
-    # The whole space is the direct sum of the spaces, and its spectrum all of theirs.
-    eigenvalues = np.concatenate([whitening.eigenvalues for whitening in fitted])
-    variance = np.concatenate([whitening.whitened_variance for whitening in fitted])
-    falling = np.argsort(-eigenvalues, kind="stable") if len(fitted) > 1 else slice(None)
-    return xr.Dataset(
-        {
-            "neighbours": (("item", "rank"), index),
-            "similarity": (("item", "rank"), value),
-            "eigenvalues": (("direction",), eigenvalues[falling]),
-            "whitened_variance": (("direction",), variance[falling]),
-        },
-        coords={"item": ("item", np.array(ids, dtype=object))},
-        attrs=attributes,
-    )
+    if fitted:
+        # The whole space is the direct sum of the spaces, and its spectrum all of theirs.
+        eigenvalues = np.concatenate([whitening.eigenvalues for whitening in fitted])
+        variance = np.concatenate([whitening.whitened_variance for whitening in fitted])
+        falling = np.argsort(-eigenvalues, kind="stable") if len(fitted) > 1 else slice(None)
+        members["eigenvalues"] = (("direction",), eigenvalues[falling])
+        members["whitened_variance"] = (("direction",), variance[falling])
+    return xr.Dataset(members, coords={"item": ("item", np.array(ids, dtype=object))}, attrs=attributes)
 
 
 def _diagnostics(fitted: Sequence[Whitening]) -> dict[Hashable, Any]:

@@ -115,10 +115,11 @@ class _Shared:
     reader: RowReader
     cache: BlockCache
     offsets: NDArray[np.int64]
+    unit: bool
 
 
 def _pool(shared: _Shared, block: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Unit vectors of a block of images, which of them are finite, and which have a direction."""
+    """Vectors of a block of images, which of them are finite, and which have a direction if they need one."""
     first, last = block
     offsets = shared.offsets[first : last + 1]
     rows = shared.reader.read(int(offsets[0]), int(offsets[-1]), shared.cache)
@@ -130,6 +131,8 @@ def _pool(shared: _Shared, block: tuple[int, int]) -> tuple[NDArray[np.float64],
             mean = np.array([rows[a:b].mean(axis=0, dtype=np.float64) for a, b in itertools.pairwise(ends)])
     finite: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(mean), axis=1)
     mean[~finite] = 0
+    if not shared.unit:
+        return mean, finite, np.ones(len(mean), dtype=bool)
     # By a power of two, which changes no digit: squares of the largest and smallest floats stay in range.
     mean = np.ldexp(mean, -np.frexp(np.abs(mean).max(axis=1, keepdims=True))[1])
     norm = np.sqrt(np.einsum("ij,ij->i", mean, mean))
@@ -145,6 +148,8 @@ def pooled_rows(
     place: Scheduler,
     progress: Progress,
     folder: Path | None = None,
+    *,
+    unit: bool = True,
 ) -> PooledRows:
     """Pool the tokens of every image in one pass.
 
@@ -161,11 +166,14 @@ def pooled_rows(
     progress : Progress
     folder : Path, optional
         Where the vectors may lie in a file.
+    unit : bool
+        Whether the means are scaled to length 1; if not, they are given as they are.
 
     Raises
     ------
     InvalidDataError
-        Values that are not finite, means without a direction (all zero), empty images; the images are named.
+        Values that are not finite, means without a direction (all zero) that are to be scaled, empty images; the images
+        are named.
     """
     patches = features["patches"]
     ids = features["image"].values
@@ -175,19 +183,19 @@ def pooled_rows(
     offsets = offsets_of(sizes)
     wanted = np.zeros(len(ids), dtype=bool)
     wanted[slice(None) if positions is None else list(positions)] = True
-    shared = _Shared(RowReader(patches.data, name), BlockCache(_CACHE), offsets)
+    shared = _Shared(RowReader(patches.data, name), BlockCache(_CACHE), offsets, unit)
     blocks = [block for block in blocks_of_images(offsets, channels) if wanted[slice(*block)].any()]
     result = PooledRows(int(wanted.sum()), channels, folder)
     infinite: list[str] = []
     zero: list[str] = []
     try:
         with progress(f"pooling {name}", total=result.images, unit="images") as task:
-            for block, (unit, finite, directed) in zip(blocks, place.map(_pool, shared, blocks), strict=True):
+            for block, (means, finite, directed) in zip(blocks, place.map(_pool, shared, blocks), strict=True):
                 kept = wanted[slice(*block)]
                 here = ids[slice(*block)]
                 infinite += [str(value) for value in here[kept & ~finite]]
                 zero += [str(value) for value in here[kept & ~directed]]
-                result.append(unit[kept])
+                result.append(means[kept])
                 task.advance(int(kept.sum()))
         problems = _named(name, infinite, "not-finite", "hold NaN or Inf") + _named(
             name, zero, "no-direction", "have a mean of zero, which has no cosine"

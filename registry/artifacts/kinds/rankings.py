@@ -14,6 +14,8 @@ __all__ = ["ADAPTERS"]
 _DOCUMENT = "ranking.json"
 _NEWEST = 1
 _TEXTS = ("encoder", "model", "metric")
+_OPTIONAL = ("model", "chance", "adjusted")  # not every metric has a language model or a level of chance
+_SETTINGS = ("metric", "k", "eps", "gamma", "n", "post_features", "post_states")
 _NUMBERS = ("score", "chance", "adjusted")
 _PARAMETERS = ("metric", "k", "eps", "bootstrap")
 _PRENORMS = ("prenorm_features", "prenorm_states")
@@ -37,18 +39,20 @@ class _Rankings:
             problems += [
                 Problem(f"{_DOCUMENT}: rows[{i}].{key}", "value", f"a text is wanted, got {row.get(key)!r}")
                 for key in _TEXTS
-                if not isinstance(row.get(key), str)
+                if not isinstance(row.get(key), str) and not _may_lack(row, key)
             ]
             problems += [
                 Problem(f"{_DOCUMENT}: rows[{i}].{key}", "value", f"a number is wanted, got {row.get(key)!r}")
                 for key in _NUMBERS
-                if type(row.get(key)) not in (int, float)
+                if type(row.get(key)) not in (int, float) and not _may_lack(row, key)
             ]
         return limited(problems)
 
     def describe(self, payload: Path) -> Description:
         rows = _rows(payload)
-        encoders, models = {row["encoder"] for row in rows}, {row["model"] for row in rows}
+        encoders = {row["encoder"] for row in rows}
+        models = {row["model"] for row in rows if row["model"] is not None}
+        metrics = list(dict.fromkeys(row["metric"] for row in rows))
         parameters: dict[str, Any] = {key: _one([row.get(key) for row in rows]) for key in _PARAMETERS}
         parameters["prenorms"] = [list(pair) for pair in dict.fromkeys(tuple(map(row.get, _PRENORMS)) for row in rows)]
         null: Mapping[str, Any] = next((row["null"] for row in rows if isinstance(row.get("null"), Mapping)), {})
@@ -74,12 +78,16 @@ class _Rankings:
         )
         seed = null.get("seed")
         title = f"{len(encoders)} vision encoders ranked for {len(models)} language models"
+        if len(metrics) > 1:
+            title += f" by {len(metrics)} metrics"
         made_of = tuple(inputs[key] for key in sorted(inputs))
         return Description(title, parameters, seed if type(seed) is int else None, made_of, facts, limits=limits)
 
     def rows(self, payload: Path) -> Rows:
-        names = ("encoder", "model", *_PRENORMS)
         rows = _rows(payload)
+        names: tuple[str, ...] = ("encoder", "model", *_PRENORMS)
+        if any("kind" in row for row in rows):  # of several metrics or settings
+            names += _SETTINGS
         found = {
             tuple(str(row.get(name)) for name in names): {
                 key: row.get(key) for key in (*_NUMBERS, "n", "k", "interval")
@@ -89,21 +97,22 @@ class _Rankings:
         return Rows(names, "rows", found)
 
     def ranks(self, payload: Path) -> dict[str, dict[str, Any]] | None:
+        from optotype.registry.rankings import main_rows
+
         rows = _rows(payload)
-        main = tuple(map(rows[0].get, _PRENORMS))
-        if any(tuple(map(row.get, _PRENORMS)) == ("none", "l2") for row in rows):
-            main = ("none", "l2")
+        rows = [dict(row) for row in main_rows([row for row in rows if row["metric"] == rows[0]["metric"]])]
         ranks: dict[str, dict[str, Any]] = {}
-        for model in sorted({row["model"] for row in rows}):
-            scores = {
-                row["encoder"]: float(row["score"])
-                for row in rows
-                if row["model"] == model and tuple(map(row.get, _PRENORMS)) == main
-            }
+        for model in sorted({row["model"] or "" for row in rows}):
+            scores = {row["encoder"]: float(row["score"]) for row in rows if (row["model"] or "") == model}
             for encoder, score in scores.items():
                 above = sum(other > score for other in scores.values())
-                ranks[f"{encoder} x {model}"] = {"rank": float(above + 1), "score": score}
+                ranks[f"{encoder} x {model}" if model else encoder] = {"rank": float(above + 1), "score": score}
         return ranks
+
+
+def _may_lack(row: Mapping[str, Any], key: str) -> bool:
+    """Whether a row may say nothing here: one that tells its metric's kind, where that has no such thing."""
+    return key in _OPTIONAL and "kind" in row and key in row and row[key] is None
 
 
 def _rows(payload: Path) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ def read_rows(ranking: Path | Sequence[Mapping[str, Any]]) -> list[dict[str, Any
             "a ranking is a list of at least one object, or a document whose 'rows' is one",
             hint="Make one: optotype rank ... --json",
         )
-    rows = [dict(row) for row in found]
+    rows = [dict(row) for row in _plain(found)]
     problems: list[Problem] = []
     seen: dict[tuple[object, ...], int] = {}
     for position, row in enumerate(rows):
@@ -90,6 +90,32 @@ def read_rows(ranking: Path | Sequence[Mapping[str, Any]]) -> list[dict[str, Any
         row["null"] = row.get("null") or None
         row["warnings"] = [str(warning) for warning in row.get("warnings") or ()]
     return sorted(rows, key=lambda row: (-row["score"], row["encoder"], row["model"], *combination(row)))
+
+
+def _plain(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Of rows by several metrics or under several settings those that this report is about.
+
+    That is RAVEL without post-processing, over the most items, and of k, ε and γ under the default if it is there.
+
+    Raises
+    ------
+    InvalidDataError
+        There are none.
+    """
+    from optotype.registry.rankings import main_rows
+
+    if not any("kind" in row for row in rows):
+        return rows
+    plain = [row for row in rows if row.get("metric") == "ravel" and row.get("gamma") in (None, 1)]
+    plain = [row for row in plain if {row.get("post_features"), row.get("post_states")} <= {None, "none"}]
+    if not plain:
+        raise InvalidDataError(
+            "This ranking holds nothing that the report shows",
+            [Problem("rows", "no-plain-row", f"none of {len(rows)} is by ravel on features and states as they are")],
+            hint="Rank by ravel: optotype rank ... --metric ravel --out DIR; other metrics are compared by "
+            "optotype report judgement",
+        )
+    return main_rows(plain, each_prenorm=True)
 
 
 def _interval(value: Any) -> list[float] | None:

@@ -43,7 +43,7 @@ class Default:
         root.mkdir(parents=True)
         for name in ("dvc.yaml", "params.yaml", ".dvcignore"):
             shutil.copy2(ROOT / name, root / name)
-        for name in ("pipelines", "registry", "store"):  # stages depend on the code that they run
+        for name in ("pipelines", "registry", "schemas", "store"):  # stages depend on the code that they run
             shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
         self.run("optotype", "init", "--no-scm", ".")
         params = self.params()
@@ -51,6 +51,7 @@ class Default:
         params["ranking"].update(k=K, null=200, bootstrap=200)
         params["probe"].update(min_items=4, bootstrap=200)
         params["compression"].update(k=1, floor=4)
+        params["retrieval"].update(bootstrap=100)
         self.write(params)
 
     def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -125,7 +126,7 @@ def test_metrics_and_plots_are_shown(default: Default) -> None:
     metrics = json.loads(default.run("dvc", "metrics", "show", "--json").stdout)
     (files,) = [revision["data"] for revision in metrics.values()]
     shown = {Path(name).parent.name: file["data"] for name, file in files.items()}
-    assert set(shown) == {"ranking", "probe", "suite", "blind-pairs"}
+    assert set(shown) == {"ranking", "probe", "suite", "blind-pairs", "retrieval"}
     assert set(shown["ranking"]) == {"minilm-l6", "smollm2-135m"}
     assert set(shown["suite"]) == {"stage_0", "stage_1", "stage_2", "stage_3"}
     default.run("dvc", "plots", "show", "--out", "plots")
@@ -146,6 +147,16 @@ def test_probes_become_a_panel_and_a_suite(default: Default) -> None:
     assert set(zip(kept["benchmark"], kept["item_id"], strict=True)) < known
     assert (default.root / "data" / "frontier" / "items.parquet").is_file()
     assert "random-vit" in (default.root / "reports" / "compression.html").read_text()
+
+
+def test_emoji_are_found_by_name_in_five_languages(default: Default) -> None:
+    rows = json.loads((default.root / "data" / "retrieval" / "retrieval.json").read_text())["rows"]
+    assert len(rows) == 8 * 2 * 2 * 2 * 2 * 5  # encoders, language models, styles fitted on, styles, tasks, languages
+    assert {row["language"] for row in rows} == {"en", "de", "es", "fr", "it"}
+    for row in rows:
+        p1 = row["p1"]
+        assert 0 <= p1["pessimistic"] <= p1["expected"] <= p1["optimistic"] <= 100
+    assert "French" in (default.root / "reports" / "retrieval.html").read_text()
 
 
 def test_again_runs_nothing(default: Default) -> None:
@@ -174,6 +185,7 @@ def test_one_more_encoder_runs_its_own_stages(default: Default) -> None:
     stages = default.repro()
     own = ["features@random-vit-half", "neighbours@random-vit-half"]
     after = ["blind-pairs", "compress", "compression-report", "frontier", "panel", "probe", "ranking", "report"]
+    after += ["retrieval", "retrieval-report"]
     assert sorted(stages) == sorted(own + after)
     assert "random-vit-half" in {row["encoder"] for row in default.ranking()}
     default.write(params)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Pytho
     from optotype.pipelines.encode.items import encode_items
     from optotype.pipelines.encode.text_states import encode_texts
     from optotype.pipelines.graphs import features_graph, states_graph
+    from optotype.pipelines.metrics.catalogue import get_metric
+    from optotype.pipelines.metrics.metric import Metric
     from optotype.pipelines.operators.neighbours import feature_neighbours, state_neighbours
     from optotype.pipelines.ravel import RavelScore, score
     from optotype.pipelines.selectors.pool import Pool
@@ -22,6 +24,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Pytho
     from optotype.registry.compressions import compress
     from optotype.registry.evaluations import evaluate
     from optotype.registry.frontiers import frontier
+    from optotype.registry.judgements import judge
     from optotype.registry.mixtures import mix_features
     from optotype.registry.pair_correlations import correlate_pairs
     from optotype.registry.pair_mining import mine_pairs
@@ -33,6 +36,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Pytho
     from optotype.registry.pins.pull import pull
     from optotype.registry.probes import probe_panel
     from optotype.registry.rankings import rank
+    from optotype.registry.retrievals import retrieve
+    from optotype.registry.tasks import export_tasks, import_tasks
     from optotype.schemas.errors import (
         ConflictError,
         ExternalError,
@@ -47,6 +52,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Pytho
         UsageError,
     )
     from optotype.schemas.references import Reference
+    from optotype.schemas.templates import get_template
     from optotype.store.dataset import read_images, read_texts
     from optotype.store.embeddings import open_embeddings, write_embeddings
     from optotype.store.export import export_features, export_states
@@ -58,6 +64,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; `_PUBLIC` is what Pytho
     from optotype.store.panels.dataset import open_panel
     from optotype.store.project import Project
     from optotype.store.states import open_states, write_states
+    from optotype.store.tasks.dataset import open_tasks
+    from optotype.store.tasks.writing import write_tasks
 
 __version__ = "0.1.0"
 
@@ -69,6 +77,7 @@ __all__ = [
     "InvalidDataError",
     "Loaded",
     "Manifest",
+    "Metric",
     "MissingPackageError",
     "ModelError",
     "NotFoundError",
@@ -94,14 +103,19 @@ __all__ = [
     "export_features",
     "export_panel",
     "export_states",
+    "export_tasks",
     "feature_neighbours",
     "features_graph",
     "frontier",
+    "get_metric",
     "get_selector",
+    "get_template",
     "import_embeddings",
     "import_features",
     "import_scores",
     "import_states",
+    "import_tasks",
+    "judge",
     "load",
     "load_suite",
     "match_pairs",
@@ -114,6 +128,7 @@ __all__ = [
     "open_panel",
     "open_pinned",
     "open_states",
+    "open_tasks",
     "pin",
     "probe_panel",
     "publish",
@@ -122,6 +137,7 @@ __all__ = [
     "read_images",
     "read_manifest",
     "read_texts",
+    "retrieve",
     "score",
     "score_pairs",
     "select_images",
@@ -132,6 +148,7 @@ __all__ = [
     "write_features",
     "write_neighbours",
     "write_states",
+    "write_tasks",
 ]
 
 _ERRORS = "optotype.schemas.errors"
@@ -145,6 +162,7 @@ _PUBLIC: dict[str, str] = {
     "InvalidDataError": _ERRORS,
     "Loaded": "optotype.registry.pins.load",
     "Manifest": "optotype.store.manifest",
+    "Metric": "optotype.pipelines.metrics.metric",
     "MissingPackageError": _ERRORS,
     "ModelError": _ERRORS,
     "NotFoundError": _ERRORS,
@@ -169,14 +187,19 @@ _PUBLIC: dict[str, str] = {
     "export_features": "optotype.store.export",
     "export_panel": "optotype.registry.panels",
     "export_states": "optotype.store.export",
+    "export_tasks": "optotype.registry.tasks",
     "feature_neighbours": "optotype.pipelines.operators.neighbours",
     "features_graph": "optotype.pipelines.graphs",
     "frontier": "optotype.registry.frontiers",
+    "get_metric": "optotype.pipelines.metrics.catalogue",
     "get_selector": "optotype.pipelines.selectors.selector",
+    "get_template": "optotype.schemas.templates",
     "import_embeddings": "optotype.store.importers.embeddings",
     "import_features": "optotype.store.importers",
     "import_scores": "optotype.registry.panels",
     "import_states": "optotype.store.importers",
+    "import_tasks": "optotype.registry.tasks",
+    "judge": "optotype.registry.judgements",
     "load": "optotype.registry.pins.load",
     "load_suite": "optotype.registry.pins.load",
     "match_pairs": "optotype.registry.pair_scores",
@@ -189,6 +212,7 @@ _PUBLIC: dict[str, str] = {
     "open_panel": "optotype.store.panels.dataset",
     "open_pinned": "optotype.registry.pins.load",
     "open_states": "optotype.store.states",
+    "open_tasks": "optotype.store.tasks.dataset",
     "pin": "optotype.registry.pins.pin",
     "probe_panel": "optotype.registry.probes",
     "publish": "optotype.registry.artifacts.publish",
@@ -197,6 +221,7 @@ _PUBLIC: dict[str, str] = {
     "read_images": "optotype.store.dataset",
     "read_manifest": "optotype.store.manifest",
     "read_texts": "optotype.store.dataset",
+    "retrieve": "optotype.registry.retrievals",
     "score": "optotype.pipelines.ravel",
     "score_pairs": "optotype.registry.pair_scores",
     "select_images": "optotype.store.features",
@@ -207,6 +232,7 @@ _PUBLIC: dict[str, str] = {
     "write_features": "optotype.store.features",
     "write_neighbours": "optotype.store.neighbours",
     "write_states": "optotype.store.states",
+    "write_tasks": "optotype.store.tasks.writing",
 }
 
 

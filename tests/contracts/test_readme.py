@@ -100,3 +100,16 @@ def test_suite_is_what_the_committed_run_gave() -> None:
         [*(str(stage[name]) for name in counts), f"{stage['rho']:.3f}", f"{stage['rho_to_reference']:.3f}"]
         for stage in metrics.values()
     ]
+
+
+def test_retrieval_is_what_the_committed_run_gave() -> None:
+    with (ROOT / "data" / "retrieval" / "by-language.csv").open(encoding="utf-8", newline="") as file:
+        expected = {
+            (f"{row['language_model']}, {row['task']}", row["language"]): f"{float(row['p_at_1']):.1f}"
+            for row in csv.DictReader(file)
+            if row["style"] == "plain"
+        }
+    part = README.split("<!-- retrieval -->")[1].split("<!-- /retrieval -->")[0]
+    head, _, *lines = [re.split(r"\s*\|\s*", line)[1:-1] for line in part.splitlines() if line.startswith("|")]
+    shown = {(line[0], language): cell for line in lines for language, cell in zip(head[1:], line[1:], strict=True)}
+    assert shown == expected

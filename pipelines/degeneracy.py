@@ -57,6 +57,12 @@ def degeneracy(attrs: Mapping[Any, Any], similarity: NDArray[np.float64]) -> lis
             f"mend with {mend}"
         )
     found += _ties(side, similarity)
+    if attrs.get("zero_rows"):
+        found.append(
+            f"{side}: {attrs['zero_rows']} of {attrs['rows']} patches are zero, in {attrs['zero_items']} of {n} "
+            f"images; each has cosine 0 to every patch and counts in the means; mend with --post-{side} centre, or a "
+            "metric that whitens"
+        )
     for where, fit in fits:
         if fit["variance_below_eps"] > _UNTOUCHED:
             mend = f"--prenorm-{side} none or a smaller --eps" if prenorm == "l2" else "a smaller --eps"

@@ -19,8 +19,10 @@ from optotype.pipelines.operators.mixtures import is_interleaved, select
 from optotype.pipelines.operators.neighbours import (
     check_k,
     feature_neighbours,
-    row_neighbours,
+    feature_neighbours_by_k,
+    row_neighbours_by_k,
     state_neighbours,
+    state_neighbours_by_k,
 )
 from optotype.pipelines.pairs.pooling import pooled_rows
 from optotype.pipelines.progress import SILENT, Progress
@@ -50,9 +52,11 @@ __all__ = [
     "PLAIN",
     "Form",
     "features_graph",
+    "features_graphs",
     "graph_inputs",
     "open_array",
     "states_graph",
+    "states_graphs",
     "write_graphs",
 ]
 
@@ -209,7 +213,40 @@ def features_graph(
     OptotypeError
         As :func:`open_array` and :func:`optotype.pipelines.operators.neighbours.feature_neighbours` do.
     """
-    return _graph(project, "features", reference, k, eps, prenorm, images, scheduler, progress or SILENT, form=form)
+    options: dict[str, Any] = {"eps": eps, "prenorm": prenorm, "images": images, "form": form}
+    return features_graphs(project, reference, [k], scheduler=scheduler, progress=progress, **options)[k]
+
+
+def features_graphs(
+    project: Project | None,
+    reference: str,
+    ks: Sequence[int],
+    *,
+    eps: float = 1e-4,
+    prenorm: str = "none",
+    images: Sequence[str] | None = None,
+    form: Form = PLAIN,
+    scheduler: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> dict[int, xr.Dataset]:
+    """The graphs of one array for several k: each found under its own key, and the others computed in one pass.
+
+    They are those of :func:`features_graph`, byte for byte, and are kept like them. A graph is not cut out of one of a
+    larger k: :func:`optotype.pipelines.operators.neighbours.feature_neighbours_by_k` says why.
+
+    Parameters
+    ----------
+    ks : sequence of int
+        One or more, each 1 <= k < n.
+
+    Other parameters and the errors are those of :func:`features_graph`.
+
+    Returns
+    -------
+    dict of int to Dataset
+        By k, each once, in the order of ``ks``.
+    """
+    return _graphs(project, "features", reference, ks, eps, prenorm, images, scheduler, progress or SILENT, form=form)
 
 
 def states_graph(
@@ -225,7 +262,24 @@ def states_graph(
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """The top-k graph of text states: found, or computed and kept. See :func:`features_graph`."""
-    return _graph(project, "states", reference, k, eps, prenorm, texts, scheduler, progress or SILENT, form=form)
+    options: dict[str, Any] = {"eps": eps, "prenorm": prenorm, "texts": texts, "form": form}
+    return states_graphs(project, reference, [k], scheduler=scheduler, progress=progress, **options)[k]
+
+
+def states_graphs(
+    project: Project | None,
+    reference: str,
+    ks: Sequence[int],
+    *,
+    eps: float = 1e-4,
+    prenorm: str = "l2",
+    texts: Sequence[str] | None = None,
+    form: Form = PLAIN,
+    scheduler: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> dict[int, xr.Dataset]:
+    """The graphs of text states for several k. See :func:`features_graphs`."""
+    return _graphs(project, "states", reference, ks, eps, prenorm, texts, scheduler, progress or SILENT, form=form)
 
 
 def write_graphs(
@@ -273,9 +327,9 @@ def write_graphs(
         targets[target] = (array, prenorm, str(opened.attrs["digest"]))
     check_eps(eps)
     for target, (array, prenorm, digest) in targets.items():
-        graph = _graph(project, kind, array, k, eps, prenorm, None, scheduler, progress or SILENT, keep=False)
+        made = _graphs(project, kind, array, [k], eps, prenorm, None, scheduler, progress or SILENT, keep=False)
         write_neighbours(
-            target, graph, inputs=graph_inputs(digest, kind=kind, k=k, eps=eps, prenorm=prenorm, items=None)
+            target, made[k], inputs=graph_inputs(digest, kind=kind, k=k, eps=eps, prenorm=prenorm, items=None)
         )
     for stale in folder.iterdir():
         if stale.is_dir() and stale not in targets and (stale / "zarr.json").is_file():
@@ -283,11 +337,11 @@ def write_graphs(
     return list(targets)
 
 
-def _graph(
+def _graphs(
     project: Project | None,
     kind: Kind,
     reference: str,
-    k: int,
+    ks: Sequence[int],
     eps: float,
     prenorm: str,
     items: Sequence[str] | None,
@@ -296,27 +350,31 @@ def _graph(
     *,
     form: Form = PLAIN,
     keep: bool = True,
-) -> xr.Dataset:
+) -> dict[int, xr.Dataset]:
     dimension = "image" if kind == "features" else "text"
     array = open_array(project, kind, reference, spaces=not form.pooled)
     positions = None if items is None else _positions(array[dimension].values, items, reference)
-    check_k(k, array.sizes[dimension] if positions is None else len(positions))
+    count = array.sizes[dimension] if positions is None else len(positions)
+    ks = list(dict.fromkeys(ks))
+    for k in ks:
+        check_k(k, count)
     eps, prenorm = check_eps(eps), check_prenorm(prenorm)
     chosen = None if positions is None else [str(value) for value in array[dimension].values[positions]]
-    inputs = graph_inputs(array.attrs["digest"], kind=kind, k=k, eps=eps, prenorm=prenorm, items=chosen, form=form)
-    found = None if project is None else _find(project, cache_key(inputs), progress)
-    if found is not None:
-        return found
-    _check_files(project, kind, reference)
-    name = array.attrs["name"]
-    progress.note(
-        f"{name}: neighbours of {array.sizes[dimension] if positions is None else len(positions)} {dimension}s"
-    )
-    part = array if positions is None else _part(array, kind, positions)
-    graph = _made(part, kind, k, eps, prenorm, form, scheduler, progress)
+    told: dict[str, Any] = {"kind": kind, "eps": eps, "prenorm": prenorm, "items": chosen, "form": form}
+    inputs = {k: graph_inputs(array.attrs["digest"], k=k, **told) for k in ks}
+    found = {k: None if project is None else _find(project, cache_key(inputs[k]), progress) for k in ks}
+    missing = [k for k in ks if found[k] is None]
+    made: dict[int, xr.Dataset] = {}
+    if missing:
+        _check_files(project, kind, reference)
+        progress.note(f"{array.attrs['name']}: neighbours of {count} {dimension}s")
+        part = array if positions is None else _part(array, kind, positions)
+        made = _made(part, kind, missing, eps, prenorm, form, scheduler, progress)
     if project is not None and keep:
-        write_neighbours(_cached(project, cache_key(inputs)), graph, inputs=inputs)
-    return graph
+        for k, graph in made.items():
+            write_neighbours(_cached(project, cache_key(inputs[k])), graph, inputs=inputs[k])
+    kept = {k: graph for k, graph in found.items() if graph is not None}
+    return {k: made[k] if k in made else kept[k] for k in ks}
 
 
 def _part(array: xr.Dataset, kind: Kind, positions: Any) -> xr.Dataset:
@@ -326,29 +384,35 @@ def _part(array: xr.Dataset, kind: Kind, positions: Any) -> xr.Dataset:
 def _made(
     array: xr.Dataset,
     kind: Kind,
-    k: int,
+    ks: Sequence[int],
     eps: float,
     prenorm: str,
     form: Form,
     scheduler: str | Scheduler,
     progress: Progress,
-) -> xr.Dataset:
-    """The graph of an array, computed."""
-    options: dict[str, Any] = {"k": k, "eps": eps, "prenorm": prenorm, "run": scheduler, "progress": progress}
+) -> dict[int, xr.Dataset]:
+    """The graphs of an array, computed."""
+    options: dict[str, Any] = {"eps": eps, "prenorm": prenorm, "run": scheduler, "progress": progress}
     if not form.whitened:
         options["whitened"] = False
     if kind == "states":
         if form.chain:
             rows = fronted_rows(array["states"].values.astype(np.float64), form.chain, "states")
             array = xr.Dataset({"states": (("text", "channel"), rows)}, coords={"text": array["text"].variable})
-        return state_neighbours(array, **options)
+        if len(ks) == 1:
+            return {ks[0]: state_neighbours(array, k=ks[0], **options)}
+        return state_neighbours_by_k(array, ks, **options)
     if not form.pooled:
-        return feature_neighbours(fronted_features(array, patch_chain(form.chain, form.gamma)), **options)
+        array = fronted_features(array, patch_chain(form.chain, form.gamma))
+        if len(ks) == 1:
+            return {ks[0]: feature_neighbours(array, k=ks[0], **options)}
+        return feature_neighbours_by_k(array, ks, **options)
     with open_scheduler("threads") as place:
         pooled = pooled_rows(array, str(array.attrs["name"]), None, place, progress, unit=False)
     try:
         rows = fronted_rows(pooled.block(0, pooled.images), form.chain, "features")
-        return row_neighbours(rows, [str(value) for value in array["image"].values], **options)
+        ids = [str(value) for value in array["image"].values]
+        return row_neighbours_by_k(rows, ids, ks, **options)
     finally:
         pooled.close()
 

@@ -16,7 +16,7 @@ from optotype.schemas.errors import FormatError, InvalidDataError, NotFoundError
 from optotype.schemas.names import id_problems
 from optotype.store.checks import limited
 
-__all__ = ["ImageTable", "TextTable", "read_images", "read_texts"]
+__all__ = ["ImageTable", "TextTable", "read_images", "read_table", "read_texts"]
 
 IMAGE_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -98,7 +98,7 @@ def read_images(path: str | Path, *, allow_outside: bool = False) -> ImageTable:
         ids: list[Any] = [file.stem for file in files]
         problems = id_problems(ids)
     else:
-        rows = _read_table(path, ["id", "image"])
+        rows = read_table(path, ["id", "image"])
         ids, files, problems = [], [], []
         base = path.absolute().parent
         for number, row in enumerate(rows):
@@ -154,7 +154,7 @@ def read_texts(
     """
     path = Path(path)
     where = where or {}
-    rows = _read_table(path, [*dict.fromkeys(["id", column, *where])], labels)
+    rows = read_table(path, [*dict.fromkeys(["id", column, *where])], labels)
     if where and rows:
         rows = _fitting(rows, where, path)
     problems = id_problems([row["id"] for row in rows])
@@ -203,10 +203,35 @@ def _file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_table(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of a table, with ``columns`` and those of ``optional`` that it has.
+def read_table(path: Path, columns: Sequence[str], optional: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rows of a table, with ``columns`` and those of ``optional`` that it has; in the order of the file.
 
-    Every cell of a text format is a str, empty ones are ''.
+    Parameters
+    ----------
+    path : Path
+        A table (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``).
+    columns : sequence of str
+        Columns that it must have.
+    optional : sequence of str
+        Others, which are read where the table has them.
+
+    Returns
+    -------
+    list of dict
+        Column -> cell; other columns are left out. A cell of ``.csv`` or ``.tsv`` is a str, ``""`` if empty (None where
+        the row is shorter than the header); of ``.jsonl`` and ``.parquet`` it is what stands there, None where there is
+        nothing. No cell is checked.
+
+    Raises
+    ------
+    NotFoundError
+        No such file.
+    UsageError
+        A suffix that is not that of a table.
+    FormatError
+        The table cannot be read.
+    InvalidDataError
+        Every one of ``columns`` that is missing.
     """
     if not path.is_file():
         raise NotFoundError(f"no table or folder at {path}")

@@ -26,7 +26,7 @@ from optotype.pipelines.metrics.metric import (
 )
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError
 from optotype.store.checks import limited
-from optotype.store.dataset import _read_table as read_table
+from optotype.store.dataset import read_table
 
 __all__ = ["COEFFICIENTS", "AcPolicy", "predict", "read_scores"]
 

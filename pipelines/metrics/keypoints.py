@@ -16,7 +16,7 @@ from optotype.pipelines.kernels.rows import BlockCache, RowReader
 from optotype.pipelines.kernels.topk import DECIMALS
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError
 from optotype.store.checks import limited
-from optotype.store.dataset import _read_table as read_table
+from optotype.store.dataset import read_table
 
 __all__ = ["Correspondence", "Keypoints", "correspondence", "read_keypoints"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from optotype.pipelines.forms import Form
-from optotype.pipelines.graphs import features_graph, states_graph
+from optotype.pipelines.graphs import features_graphs, states_graphs
 from optotype.pipelines.kernels import overlap
 from optotype.pipelines.kernels.whitening import check_eps
 from optotype.pipelines.metrics.fronts import check_gamma, parse_fronts
@@ -49,7 +49,8 @@ def rank_metrics(
     """Score every encoder, against every language model where there is one, by every metric asked for.
 
     All references, ids, needs and options are checked before anything is computed. RAVEL and its ablations go through
-    the graphs of the project, under keys that hold what differs from a plain graph; the other metrics are scored anew.
+    the graphs of the project, under keys that hold what differs from a plain graph, and the pairs of an array are gone
+    through once for all k of a sweep; the other metrics are scored anew.
 
     Parameters
     ----------
@@ -121,8 +122,12 @@ class _Run:
     def rows(self, metric: Metric | PoolMetric, own: Sequence[Setting], place: Scheduler) -> Iterator[Row]:
         """Rows of one metric."""
         if isinstance(metric, RavelFamily):
-            for setting in own:
-                yield from self._graph_rows(metric, setting, place)
+            by_setting: dict[int, list[Row]] = {}
+            for places in _but_k(own):
+                made = self._graph_rows(metric, [own[number] for number in places], place)
+                by_setting.update(zip(places, made, strict=True))
+            for number in range(len(own)):
+                yield from by_setting[number]
             return
         pairs = len(self.pool.encoders) * len(self.models) * len(own)
         with self.report(metric.name, total=pairs, unit="scores") as task:
@@ -140,13 +145,19 @@ class _Run:
         items = self.pool.items
         return list(items) if setting.images is None else first_items(items, setting.images, self.request.seed)
 
-    def _graph_rows(self, metric: RavelFamily, setting: Setting, place: Scheduler) -> Iterator[Row]:
+    def _graph_rows(self, metric: RavelFamily, together: Sequence[Setting], place: Scheduler) -> list[list[Row]]:
+        """Rows of each of the settings, which differ in k alone: their graphs are computed in one pass an array."""
+        setting = together[0]
         items, options = self._items(setting), setting.options
         forms = [replace(form, chain=chain) for form, chain in zip(metric.forms(), self.fronts, strict=True)]
         forms[0] = replace(forms[0], gamma=1.0 if setting.gamma is None else setting.gamma)
         if forms[0].pooled:
             forms[0] = replace(forms[0], chain=_without_gamma(forms[0]))
-        shared: dict[str, Any] = {"k": options["k"], "scheduler": place, "progress": self.report}
+        shared: dict[str, Any] = {
+            "ks": [one.options["k"] for one in together],
+            "scheduler": place,
+            "progress": self.report,
+        }
         told: dict[str, Any] = {"eps": None, "prenorm_features": None, "prenorm_states": None}
         norms: list[dict[str, Any]] = [{}, {}]
         if metric.whitened:
@@ -154,16 +165,22 @@ class _Run:
             for number, side in enumerate(("features", "states")):
                 told[f"prenorm_{side}"] = options[f"prenorm-{side}"]
                 norms[number] = {"eps": options["eps"], "prenorm": options[f"prenorm-{side}"]}
-        textual: dict[str, xr.Dataset] = {
-            model: states_graph(self.project, model, texts=items, form=forms[1], **norms[1], **shared)
+        textual: dict[str, dict[int, xr.Dataset]] = {
+            model: states_graphs(self.project, model, texts=items, form=forms[1], **norms[1], **shared)
             for model in self.pool.models
         }
         asked = {"null": self.request.null, "seed": self.request.seed, "bootstrap": self.request.bootstrap}
+        made: list[list[Row]] = [[] for _ in together]
         for encoder in self.pool.encoders:
-            visual = features_graph(self.project, encoder, images=items, form=forms[0], **norms[0], **shared)
-            for model, graph in textual.items():
-                row = graph_row(self.pool, encoder, model, metric.name, visual, graph, told, asked, self.report)
-                yield {**row, **self._told(metric, setting, encoder, model, {})}
+            visual = features_graphs(self.project, encoder, images=items, form=forms[0], **norms[0], **shared)
+            for one, rows in zip(together, made, strict=True):
+                k = one.options["k"]
+                for model, graphs in textual.items():
+                    row = graph_row(
+                        self.pool, encoder, model, metric.name, visual[k], graphs[k], told, asked, self.report
+                    )
+                    rows.append({**row, **self._told(metric, one, encoder, model, {})})
+        return made
 
     def _pair_rows(self, metric: Any, setting: Setting, encoder: str) -> Iterator[Row]:
         items = self._items(setting)
@@ -293,6 +310,20 @@ class _Run:
             "repeats": repeats,
             "seed": seed,
         }
+
+
+def _but_k(own: Sequence[Setting]) -> list[list[int]]:
+    """Places of the settings that differ in k alone, together."""
+    found: list[tuple[Setting, list[int]]] = []
+    for place, setting in enumerate(own):
+        bare = replace(setting, options={name: value for name, value in setting.options.items() if name != "k"})
+        for known, places in found:
+            if known == bare:
+                places.append(place)
+                break
+        else:
+            found.append((bare, [place]))
+    return [places for _, places in found]
 
 
 def _without_gamma(form: Form) -> Any:

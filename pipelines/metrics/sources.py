@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from optotype.schemas.errors import InvalidDataError, Problem
 from optotype.schemas.names import id_problems
 from optotype.store.checks import limited
-from optotype.store.dataset import _read_table as read_table
-from optotype.store.dataset import read_texts
+from optotype.store.dataset import read_table, read_texts
 
 if TYPE_CHECKING:
     from optotype.pipelines.metrics.keypoints import Keypoints

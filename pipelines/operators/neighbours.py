@@ -46,7 +46,16 @@ from optotype.pipelines.progress import SILENT, Progress
 from optotype.pipelines.scheduler import Scheduler, scheduler
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError
 
-__all__ = ["check_k", "feature_neighbours", "nearest", "row_neighbours", "state_neighbours"]
+__all__ = [
+    "check_k",
+    "feature_neighbours",
+    "feature_neighbours_by_k",
+    "nearest",
+    "row_neighbours",
+    "row_neighbours_by_k",
+    "state_neighbours",
+    "state_neighbours_by_k",
+]
 
 _WHITEN_ROWS = 2048
 _PAIRS_A_TASK = 256
@@ -126,7 +135,8 @@ def feature_neighbours(
         Scale patches to unit length before the whitening.
     whitened : bool
         Whether they are whitened at all. If not, each patch is merely scaled to unit length: ``eps`` and ``prenorm``
-        say nothing, and the result has no spectrum.
+        say nothing, and the result has no spectrum. A patch of zeros, as encoders that end in a ReLU give them, has
+        cosine 0 to every patch; it counts among the matches and in the means like any other.
     run : str or Scheduler
         Where the work runs; see :func:`optotype.pipelines.scheduler.scheduler`.
     progress : callable, optional
@@ -137,15 +147,48 @@ def feature_neighbours(
         ``neighbours(item, rank)`` int32, ``similarity(item, rank)`` float64, coordinate ``item`` (the ids);
         ``eigenvalues(direction)`` (raw, falling) and ``whitened_variance(direction)`` float64; parameters and
         diagnostics as attributes. Of a mixture the spectra of both spaces together, the diagnostics over both, and
-        those of each space as ``a_rows``, ``b_rows``, ...
+        those of each space as ``a_rows``, ``b_rows``, ... Raw patches some of which are zero also have ``zero_rows``
+        and ``zero_items``: how many such patches there are, and how many images have one.
 
     Raises
     ------
     UsageError
         ``k``, ``eps`` or ``prenorm`` out of range.
     InvalidDataError
-        NaN or infinite values, values too large to whiten, patches without variance, or patches without a direction
-        after whitening (the images are named).
+        NaN or infinite values, values too large to whiten, patches without variance, patches without a direction
+        after whitening, or, without whitening, images all of whose patches are zero (the images are named).
+    """
+    options: dict[str, Any] = {"eps": eps, "prenorm": prenorm, "whitened": whitened, "run": run, "progress": progress}
+    return feature_neighbours_by_k(features, [k], **options)[k]
+
+
+def feature_neighbours_by_k(
+    features: xr.Dataset,
+    ks: Sequence[int],
+    *,
+    eps: float = 1e-4,
+    prenorm: str = "none",
+    whitened: bool = True,
+    run: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> dict[int, xr.Dataset]:
+    """Graphs for each of ``ks``, out of one pass over all pairs.
+
+    Each is byte for byte what :func:`feature_neighbours` gives for that k alone. It is not the first columns of the
+    graph of a larger k: there, near-ties at place k are ordered and stored as float32 found them, and only those at the
+    larger k were scored again in float64.
+
+    Parameters
+    ----------
+    ks : sequence of int
+        One or more, each 1 <= k < n. Memory is n x (k + 64) for each.
+
+    Other parameters and the errors are those of :func:`feature_neighbours`.
+
+    Returns
+    -------
+    dict of int to Dataset
+        By k, each once, in the order of ``ks``.
     """
     ids = [str(value) for value in features["image"].values]
     parts = [space(features, suffix) for suffix in SPACES] if is_interleaved(features) else [features]
@@ -161,7 +204,7 @@ def feature_neighbours(
         raise InvalidDataError("These are not patch features", problems)
     spaces = [(part["patches"].data, offsets_of(np.asarray(part["row_size"].values, dtype=np.int64))) for part in parts]
     job = _Job("image", "features", whitened=whitened, single=False)
-    return _neighbours(spaces, ids, job, k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
+    return _neighbours(spaces, ids, job, ks, eps=eps, prenorm=prenorm, run=run, progress=progress)
 
 
 def state_neighbours(
@@ -183,11 +226,27 @@ def state_neighbours(
     states : Dataset
         ``states(text, channel)``, coordinate ``text``.
 
-    Other parameters, the result and the errors are those of :func:`feature_neighbours`.
+    Other parameters, the result and the errors are those of :func:`feature_neighbours`; a state of zeros that is not
+    whitened is an error.
     """
+    options: dict[str, Any] = {"eps": eps, "prenorm": prenorm, "whitened": whitened, "run": run, "progress": progress}
+    return state_neighbours_by_k(states, [k], **options)[k]
+
+
+def state_neighbours_by_k(
+    states: xr.Dataset,
+    ks: Sequence[int],
+    *,
+    eps: float = 1e-4,
+    prenorm: str = "l2",
+    whitened: bool = True,
+    run: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> dict[int, xr.Dataset]:
+    """Graphs as :func:`state_neighbours` gives them for each of ``ks``; see :func:`feature_neighbours_by_k`."""
     ids = [str(value) for value in states["text"].values]
     rows, job = states["states"].data, _Job("text", "states", whitened=whitened, single=True)
-    return _single(rows, ids, job, k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
+    return _single(rows, ids, job, ks, eps=eps, prenorm=prenorm, run=run, progress=progress)
 
 
 def row_neighbours(
@@ -211,14 +270,30 @@ def row_neighbours(
         Of the rows.
 
     Other parameters, the result and the errors are those of :func:`feature_neighbours`; equal rows share their value,
-    as in :func:`state_neighbours`.
+    as in :func:`state_neighbours`. A row of zeros that is not whitened is an error.
     """
+    options: dict[str, Any] = {"eps": eps, "prenorm": prenorm, "whitened": whitened, "run": run, "progress": progress}
+    return row_neighbours_by_k(rows, ids, [k], **options)[k]
+
+
+def row_neighbours_by_k(
+    rows: NDArray[np.floating],
+    ids: Sequence[str],
+    ks: Sequence[int],
+    *,
+    eps: float = 1e-4,
+    prenorm: str = "none",
+    whitened: bool = True,
+    run: str | Scheduler = "threads",
+    progress: Progress | None = None,
+) -> dict[int, xr.Dataset]:
+    """Graphs as :func:`row_neighbours` gives them for each of ``ks``; see :func:`feature_neighbours_by_k`."""
     job = _Job("image", "features", whitened=whitened, single=True)
-    return _single(rows, list(ids), job, k=k, eps=eps, prenorm=prenorm, run=run, progress=progress)
+    return _single(rows, list(ids), job, ks, eps=eps, prenorm=prenorm, run=run, progress=progress)
 
 
-def _single(rows: Any, ids: list[str], job: _Job, **options: Any) -> xr.Dataset:
-    return _neighbours([(rows, np.arange(len(ids) + 1, dtype=np.int64))], ids, job, **options)
+def _single(rows: Any, ids: list[str], job: _Job, ks: Sequence[int], **options: Any) -> dict[int, xr.Dataset]:
+    return _neighbours([(rows, np.arange(len(ids) + 1, dtype=np.int64))], ids, job, ks, **options)
 
 
 @dataclass(frozen=True)
@@ -301,7 +376,7 @@ def _whitened_images(
         for top in range(0, len(rows), _WHITEN_ROWS):
             part = slice(top, top + _WHITEN_ROWS)
             white[part], zero[part] = space.unit(rows[part])
-        without = np.unique(np.searchsorted(space.offsets, start + np.flatnonzero(zero), side="right") - 1)
+        without = np.searchsorted(space.offsets, start + np.flatnonzero(zero), side="right") - 1
         cut = groups(space.offsets[first : last + 1] - start)
         if len(work.spaces) > 1:
             cut = one_of_spaces(cut, np.diff(work.offsets[first : last + 1]))
@@ -329,7 +404,7 @@ def _whitened_texts(
 
 
 def _pair_of_blocks(work: _Work, pair: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Similarities of two blocks, and the items without a direction (of the diagonal blocks)."""
+    """Similarities of two blocks, and the item of each row without a direction (of the diagonal blocks)."""
     i, j = pair
     if work.distinct is not None:
         rows, without_direction = _whitened_texts(work, work.distinct, i)
@@ -343,12 +418,12 @@ def _pair_of_blocks(work: _Work, pair: tuple[int, int]) -> tuple[NDArray[np.floa
     (total, zero), *others = made
     for block, without in others:
         total += block
-        zero = np.union1d(zero, without)
+        zero = np.concatenate([zero, without])
     return total, zero
 
 
 def _images_in_space(work: _Work, space: _Space, i: int, j: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """What one space adds to the similarities of two blocks of images, and the images without a direction in it."""
+    """What one space adds to the similarities of two blocks of images, and the image of each row without direction."""
     a, a_groups, without = _whitened_images(work, space, i)
     if i == j:
         return chamfer_block(a, a_groups), without
@@ -424,16 +499,20 @@ def _neighbours(
     spaces: Sequence[tuple[Any, NDArray[np.int64]]],
     ids: list[str],
     job: _Job,
+    ks: Sequence[int],
     *,
-    k: int,
     eps: float,
     prenorm: str,
     run: str | Scheduler,
     progress: Progress | None,
-) -> xr.Dataset:
+) -> dict[int, xr.Dataset]:
     """Neighbours of items whose rows lie in one space or several: (rows, offsets of the items) of each."""
     n, item = len(ids), job.item
-    check_k(k, n)
+    ks = list(dict.fromkeys(ks))
+    if not ks:
+        raise UsageError("neighbours are looked for under one k or more")
+    for k in ks:
+        check_k(k, n)
     eps = check_eps(eps)
     norm = check_prenorm(prenorm)
     report = progress or SILENT
@@ -451,23 +530,26 @@ def _neighbours(
                 directions = rows.shape[1] if whitening is None else whitening.matrix.shape[1]
                 fitted.append(_Space(token, reader, whitening, offsets, directions))
             work, stands_for = _plan(tuple(fitted), job, digests)
-            index, value, spread = _search(work, stands_for, ids, item, k, place, report)
+            found, spread, zeros = _search(work, stands_for, ids, job, ks, place, report)
     finally:
         for token in tokens:
             _CACHE.drop(token)
     shapes = [rows.shape for rows, _ in spaces]
     whitenings = [space.whitening for space in fitted if space.whitening is not None]
-    attributes: dict[Hashable, Any] = {"kind": job.kind, "k": k}
+    attributes: dict[Hashable, Any] = {}
     if whitenings:
         attributes |= {"eps": eps, "prenorm": norm, **_diagnostics(whitenings)}
     else:
         count, channels = sum(shape[0] for shape in shapes), sum(shape[1] for shape in shapes)
         attributes |= {"whitened": False, "rows": count, "channels": channels, "rows_over_channels": count / channels}
-    attributes |= spread.attributes()
+    attributes |= spread.attributes() | zeros
     if len(whitenings) > 1:
         for suffix, whitening in zip(SPACES, whitenings, strict=True):
             attributes.update({f"{suffix}_{name}": entry for name, entry in _diagnostics([whitening]).items()})
-    return _dataset(ids, index, value, whitenings, attributes)
+    return {
+        k: _dataset(ids, index, value, whitenings, {"kind": job.kind, "k": k, **attributes})
+        for k, (index, value) in zip(ks, found, strict=True)
+    }
 
 
 def _fit(
@@ -532,47 +614,71 @@ def _search(
     work: _Work,
     stands_for: NDArray[np.int64],
     ids: list[str],
-    item: str,
-    k: int,
+    job: _Job,
+    ks: Sequence[int],
     place: Scheduler,
     progress: Progress,
-) -> tuple[NDArray[np.int32], NDArray[np.float64], _Spread]:
+) -> tuple[list[tuple[NDArray[np.int32], NDArray[np.float64]]], _Spread, dict[Hashable, Any]]:
+    """Neighbours and similarities for each of ``ks``, the spread of all similarities, what is told of zero rows."""
+
     def exact_row(row: int, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         return _exact_pairs(work, np.column_stack([np.full(len(columns), row), columns]))
 
     images = work.distinct is None
-    candidates = Candidates(len(ids), k, window=WINDOW if images else 0.0, exact=exact_row)
+    # Each k is fed the same blocks by itself: which near-ties are settled, and so the bytes, hangs on k.
+    sieves = [Candidates(len(ids), k, window=WINDOW if images else 0.0, exact=exact_row) for k in ks]
     spread = _Spread()
     members = [np.flatnonzero((stands_for >= first) & (stands_for < last)) for first, last in work.blocks]
     inside = [stands_for[items] - first for items, (first, _) in zip(members, work.blocks, strict=True)]
     count = len(work.blocks)
     pairs = list(pairs_of_blocks(count))
     without: list[NDArray[np.int64]] = []
+    zeros: dict[Hashable, Any] = {}
     results = _counted(
-        place.map(_pair_of_blocks, work, pairs), f"similarity of {item}s", len(pairs), "blocks", progress
+        place.map(_pair_of_blocks, work, pairs), f"similarity of {job.item}s", len(pairs), "blocks", progress
     )
     for done, ((i, j), (block, zero)) in enumerate(zip(pairs, results, strict=True)):
         if i == j:
             without.append(zero)
-            if done == count - 1 and any(part.size for part in without):
-                items = np.unique(np.concatenate(without))
-                message = "has no direction after whitening (a row equal to the mean, or to zero)"
-                if work.spaces[0].whitening is None:
-                    message = "has no direction (a row of zeros)"
-                raise InvalidDataError(
-                    f"{len(items)} {item}(s) cannot be compared", _named(items, ids, "zero-norm", message)
-                )
+            if done == count - 1:
+                zeros = _checked_directions(np.concatenate(without), np.diff(work.offsets), ids, job)
         full = block if images else block[np.ix_(inside[i], inside[j])]
         if i == j:
             np.fill_diagonal(full, np.nan)
             spread.add(full[np.triu_indices(len(full), 1)])
         else:
             spread.add(full.ravel())
-            candidates.add(members[j], members[i], np.ascontiguousarray(full.T))
-        candidates.add(members[i], members[j], full)
-    undecided = candidates.undecided()
-    index, value = candidates.finish(_settle(work, undecided, place, progress))
-    return index, value, spread
+            turned = np.ascontiguousarray(full.T)
+            for sieve in sieves:
+                sieve.add(members[j], members[i], turned)
+        for sieve in sieves:
+            sieve.add(members[i], members[j], full)
+    return [sieve.finish(_settle(work, sieve.undecided(), place, progress)) for sieve in sieves], spread, zeros
+
+
+def _checked_directions(
+    without: NDArray[np.int64], sizes: NDArray[np.int64], ids: Sequence[str], job: _Job
+) -> dict[Hashable, Any]:
+    """What a graph tells of rows without a direction, given the item of each; items that cannot do with them are named.
+
+    A whitened row always has one unless it is the mean itself, which is a flaw of the data; a raw patch of zeros is
+    what a ReLU leaves of a patch in which it found nothing, and an item has others.
+    """
+    items, counts = np.unique(without, return_counts=True)
+    if job.whitened:
+        message = "has no direction after whitening (a row equal to the mean, or to zero)"
+    elif job.single:
+        message = "has no direction (a row of zeros)"
+    else:
+        lost = items[counts == sizes[items]]
+        if not lost.size:
+            return {"zero_rows": int(counts.sum()), "zero_items": len(items)} if items.size else {}
+        items, message = lost, "has no direction (all of its patches are zero)"
+    if items.size:
+        raise InvalidDataError(
+            f"{len(items)} {job.item}(s) cannot be compared", _named(items, ids, "zero-norm", message)
+        )
+    return {}
 
 
 def _settle(

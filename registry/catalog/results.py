@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from optotype.registry.artifacts.kinds import adapter
+from optotype.registry.artifacts.kinds.adapter import Rows
+from optotype.registry.rankings import main_rows
 
 __all__ = ["result_tables"]
 
-_MAIN = ("none", "l2")  # row normalisation of features and states that a ranking is read under, where it has it
+_NONE = str(None)  # as the adapter of rankings writes it into keys
 _SHOWN = 100
 
 
@@ -20,7 +23,9 @@ def result_tables(kind: str, payload: Path) -> list[dict[str, Any]]:
     -------
     list of dict
         ``title``, ``subject`` (what a row is), ``rows`` of ``{"rank", "name", "score", "interval", "adjusted"}`` (None
-        for what there is not), ``more`` (rows that are left out), ``chance`` (float or None), ``note``.
+        for what there is not), ``more`` (rows that are left out), ``chance`` (float or None), ``note``. Of a ranking
+        one metric under one setting is shown (that of `optotype.registry.rankings.main_rows`); its name is in the title
+        where others could have been asked for, and the note counts the others.
     """
     return _rankings(payload) if kind == "ranking" else _ranks(kind, payload)
 
@@ -41,30 +46,53 @@ def _rankings(payload: Path) -> list[dict[str, Any]]:
     found = adapter("ranking").rows(payload)
     if found is None:
         return []
-    keys = list(found.rows)
-    main = _MAIN if any(key[2:] == _MAIN for key in keys) else keys[0][2:]
-    others = len({key[2:] for key in keys}) - 1
+    several = "metric" in found.key  # it was made by any metrics, under any settings
+    chosen = _chosen(found)
+    others = len({key[2:] for key in found.rows} - {row["key"][2:] for row in chosen})
     tables = []
-    for model in sorted({key[1] for key in keys if key[2:] == main}):
-        mine = {key[0]: found.rows[key] for key in keys if key[1] == model and key[2:] == main}
-        scores = {encoder: float(row["score"]) for encoder, row in mine.items()}
+    for model in sorted({row["model"] for row in chosen}):
+        mine = [row for row in chosen if row["model"] == model]
+        scores = [float(row["score"]) for row in mine]
         rows = [
             {
-                "rank": 1 + sum(other > scores[encoder] for other in scores.values()),
-                "name": encoder,
-                "score": scores[encoder],
+                "rank": 1 + sum(other > score for other in scores),
+                "name": row["encoder"],
+                "score": score,
                 "interval": row.get("interval"),
                 "adjusted": row.get("adjusted"),
             }
-            for encoder, row in mine.items()
+            for row, score in zip(mine, scores, strict=True)
         ]
         rows.sort(key=lambda row: (row["rank"], row["name"]))
-        first = next(iter(mine.values()))
-        note = f"{first.get('n')} items, {first.get('k')} neighbours; features {main[0]}, states {main[1]} as row norm."
-        if others:
-            note += f" {others} other row norm{'s' if others > 1 else ''} in ranking.json."
-        tables.append({**_table(model, "encoder", rows), "chance": first.get("chance"), "note": note})
+        title = model
+        if several:
+            title = mine[0]["metric"] if model == _NONE else f"{model}, by {mine[0]['metric']}"
+        note = _note(mine[0], others, several)
+        tables.append({**_table(title, "encoder", rows), "chance": mine[0].get("chance"), "note": note})
     return tables
+
+
+def _chosen(found: Rows) -> list[dict[str, Any]]:
+    """The rows that are shown, those that stand for the first metric, as `main_rows` chooses them; with their keys."""
+    rows = [{**dict(zip(found.key, key, strict=True)), **values, "key": key} for key, values in found.rows.items()]
+    for row in rows:
+        row |= {name: float(row[name]) for name in ("eps", "gamma") if row.get(name, _NONE) != _NONE}
+    return [dict(row) for row in main_rows([row for row in rows if row.get("metric") == rows[0].get("metric")])]
+
+
+def _note(row: Mapping[str, Any], others: int, several: bool) -> str:
+    """What the rows of a table were made under, and how much else there is."""
+    note = f"{row.get('n')} items"
+    if row.get("k") is not None:
+        note += f", {row['k']} neighbours"
+    if row["prenorm_features"] != _NONE:
+        note += f"; features {row['prenorm_features']}, states {row['prenorm_states']} as row norm"
+    note += "."
+    if others and several:
+        note += f" {others} other metric{'s' if others > 1 else ''} or setting{'s' if others > 1 else ''}"
+    elif others:
+        note += f" {others} other row norm{'s' if others > 1 else ''}"
+    return f"{note} in ranking.json." if others else note
 
 
 def _table(title: str, subject: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from optotype.pipelines.encode import projector_training
 from optotype.pipelines.encode.causal import CausalModel, load_causal_model
 from optotype.pipelines.encode.loading import locate
 from optotype.pipelines.encode.projector_training import Recipe, projector_flops, train_projector
+from optotype.pipelines.metrics.conformance import conformance_problems
 from optotype.pipelines.metrics.mid_training_loss import MidTrainingLoss
 from optotype.schemas.errors import InvalidDataError, ModelError, NotFoundError, UsageError
 from optotype.schemas.sources import parse_source
@@ -364,6 +365,11 @@ class TestMetric:
             run(METRIC, self.inputs(folders, language_model=str(tmp_path / "nothing")))
         with pytest.raises(UsageError, match="not a plug-in"):
             run(METRIC, self.inputs(folders, language_model="python:labelled_inputs:run"))
+
+
+def test_it_conforms(folders: dict[str, Path]) -> None:
+    options = {"flops": 1.5e8, "batch": 8, "rate": 0.02}
+    assert conformance_problems(METRIC, options=options, language_model=str(folders["llama"])) == []
 
 
 def test_a_loss_that_leaves_the_numbers_is_an_error(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

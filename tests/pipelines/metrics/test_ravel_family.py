@@ -179,12 +179,30 @@ def test_refusals(make: SimpleNamespace, items: list[np.ndarray], rows: np.ndarr
     with pytest.raises(InvalidDataError, match=r"i0005.*\(a row of zeros\)"):
         metric.score(inputs_of(make, items, rows), {"k": 3}, seed=0)
     items[6][:] = 0
-    with pytest.raises(InvalidDataError, match=r"i0006.*\(a row of zeros\)"):
+    with pytest.raises(InvalidDataError, match=r"i0006.*\(all of its patches are zero\)"):
         feature_neighbours(make.features(items), k=3, whitened=False)
     with pytest.raises(InvalidDataError, match=r"i0002.*NaN"):
         row_neighbours(
             np.where(np.arange(6)[:, None] == 2, np.nan, np.ones((6, 2))), [f"i{i:04}" for i in range(6)], k=2
         )
+
+
+def test_raw_patches_of_zeros_are_told_of(
+    make: SimpleNamespace, items: list[np.ndarray], rows: np.ndarray, project: Project, put: SimpleNamespace
+) -> None:
+    items[4] = np.concatenate([items[4], np.zeros((2, 5), np.float32)])
+    items[8] = np.concatenate([np.zeros((1, 5), np.float32), items[8]])
+    metric: Any = get_metric("ravel-patch-raw")
+    score = metric.score(inputs_of(make, items, rows), {"k": K}, seed=0)
+    (text,) = [text for text in score.warnings if "zero" in text]
+    assert text.startswith(f"features: 3 of {sum(map(len, items))} patches are zero, in 2 of {N} images; ")
+    put.features("vit", items)
+    put.states("model", rows)
+    for _ in ("computed", "found"):
+        (row,) = rank_metrics(project, ["vit"], ["model"], Request(("ravel-patch-raw",), k=K))
+        assert (row["score"], row["warnings"]) == (score.value, list(score.warnings))
+    (row,) = rank_metrics(project, ["vit"], ["model"], Request(("ravel",), k=K))
+    assert not any("zero" in text for text in row["warnings"])
 
 
 def test_constant_rows_tie_by_id_and_are_warned_about(make: SimpleNamespace, rows: np.ndarray) -> None:

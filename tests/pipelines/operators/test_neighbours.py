@@ -161,6 +161,52 @@ def test_images_without_direction_are_named(cut: str, make: SimpleNamespace) -> 
     assert [problem.where for problem in caught.value.problems] == ["'i0006'", "'i0016'"]
 
 
+def _with_zero_patches(seed: int, least: int, most: int) -> list[np.ndarray]:
+    """Ragged patches of both signs, a few of which are zeros (of either sign), so that some cosines are negative."""
+    generator = np.random.default_rng(seed)
+    items = [generator.standard_normal((size, 3)) for size in generator.integers(least, most, 18, endpoint=True)]
+    for number, size in ((2, 1), (5, 1), (11, len(items[11]) - 1)):
+        items[number][-size:] = 0
+    items[5][-1] = -0.0
+    items[6] = -items[2]  # of opposite directions: the zero patch is often the best match
+    items[7] = items[2].copy()
+    return items
+
+
+@pytest.mark.parametrize(("least", "most"), [(2, 6), (17, 20)])
+def test_raw_patches_of_zeros_are_like_nothing_and_count(
+    least: int, most: int, cut: str, make: SimpleNamespace, slow: SimpleNamespace
+) -> None:
+    items = _with_zero_patches(30, least, most)
+    lengths = [np.linalg.norm(item, axis=1, keepdims=True) for item in items]
+    unit = [item / np.where(length == 0, 1, length) for item, length in zip(items, lengths, strict=True)]
+    expected = slow.chamfer(unit)
+    graph = feature_neighbours(make.features(items), k=17, whitened=False)
+    found = np.full((18, 18), np.nan)
+    np.put_along_axis(found, graph["neighbours"].values.astype(np.int64), graph["similarity"].values, axis=1)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    for k in (1, 4):
+        graph = feature_neighbours(make.features(items), k=k, whitened=False)
+        assert [set(row) for row in graph["neighbours"].values.tolist()] == [
+            set(row) for row in slow.neighbours(expected, k)
+        ]
+    zero = [int((length == 0).sum()) for length in lengths]
+    assert (graph.attrs["zero_rows"], graph.attrs["zero_items"]) == (sum(zero), sum(count > 0 for count in zero))
+    assert graph.attrs["zero_items"] == 5
+    plain = feature_neighbours(make.features(make.ragged(1, 18, 3)), k=4, whitened=False)
+    assert "zero_rows" not in plain.attrs
+    assert "zero_rows" not in feature_neighbours(make.features(items), k=4).attrs
+
+
+def test_raw_images_of_zeros_alone_are_named(cut: str, make: SimpleNamespace) -> None:
+    items = _with_zero_patches(31, 2, 6)
+    items[3][:] = 0
+    items[17] = np.zeros((1, 3))
+    with pytest.raises(InvalidDataError, match="all of its patches are zero") as caught:
+        feature_neighbours(make.features(items), k=2, whitened=False)
+    assert [problem.where for problem in caught.value.problems] == ["'i0003'", "'i0017'"]
+
+
 def test_texts_without_direction_are_named(cut: str, make: SimpleNamespace) -> None:
     half = np.random.default_rng(11).standard_normal((10, 4))
     states = np.concatenate([half, -half, np.zeros((1, 4))])  # the mean is 0

@@ -11,8 +11,9 @@ ratios are taken of medians, and their spread over the rounds is reported.
 - The kernel is timed from whitened float32 arrays to top-k indices, near-ties scored again included, on a seeded
   subset of the tiles: one group of images against a seeded choice of runs of other groups.
 - The indices are compared with a float64 loop over the same pairs.
-- Memory is the high-water mark of processes of their own that run the whole job on lazy features: the whitening, then a
-  number of blocks of pairs that fills all caches; for n and 2 n.
+- Memory is the high-water mark of processes of their own that run `feature_neighbours` on features that are made as
+  they are read, for n and 2 n images: the whitening, then every block with itself and three pairs of unlike blocks,
+  which fills all caches, and no more.
 """
 
 from __future__ import annotations
@@ -22,29 +23,68 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optotype.pipelines.kernels.chamfer import TILE_ROWS, Group, chamfer_block, chamfer_pair, groups, offsets_of
 from optotype.pipelines.kernels.topk import WINDOW, Candidates, top_k
+from optotype.pipelines.operators.neighbours import feature_neighbours
 from optotype.pipelines.scheduler import Scheduler, cpu_count, scheduler
 
-N, M, D, K = 512, 256, 384, 100
+if TYPE_CHECKING:
+    import xarray as xr
+
+ROOT = Path(__file__).resolve().parents[1]
 CUBE = 4096
-ROUNDS, MOST_ROUNDS = 5, 15
-RUNS, TILES_A_RUN = 6, 3
-PRODUCTS = 12
-STACKS = 32
 MEMORY_PAIRS = 3
-SECONDS = 45.0
-RESERVE = 12.0  # seconds kept for the check and the memory runs
 
 Floats = NDArray[np.float32]
+S = TypeVar("S")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large everything is; the defaults are the benchmark.
+
+    Attributes
+    ----------
+    n, patches, channels, k : int
+        Images, patches an image (ragged: half to one and a half of that), channels, neighbours.
+    runs, tiles_a_run : int
+        Runs of other images that the anchor is compared with, and groups in each.
+    cube, products, stacks : int
+        Side of the cube; products of the kernel's block shape that are timed at once, and the blocks they take.
+    rounds, most_rounds : int
+        Rounds that are always run, and that are never exceeded.
+    seconds, reserve : float
+        What everything should take, and what is kept of it for the check and the memory runs.
+    """
+
+    n: int = 512
+    patches: int = 256
+    channels: int = 384
+    k: int = 100
+    runs: int = 6
+    tiles_a_run: int = 3
+    cube: int = CUBE
+    products: int = 12
+    stacks: int = 32
+    rounds: int = 5
+    most_rounds: int = 15
+    seconds: float = 45.0
+    reserve: float = 20.0
+
+
+SIZES = Sizes()
 
 
 @dataclass
@@ -70,24 +110,25 @@ class Case:
     def __post_init__(self) -> None:
         self.offsets = offsets_of(self.row_size)
         self.pairs = [(i, j) for run in self.runs for i in self.anchor for j in run]
-        self.flops = float(sum(2.0 * self.row_size[i] * self.row_size[j] * D for i, j in self.pairs))
+        self.flops = float(sum(2.0 * self.row_size[i] * self.row_size[j] * self.rows.shape[1] for i, j in self.pairs))
 
     @classmethod
-    def make(cls, row_size: NDArray[np.int64], seed: int) -> Case:
+    def make(cls, row_size: NDArray[np.int64], seed: int, sizes: Sizes) -> Case:
         """Patches around 64 shared directions, in other shares in each image; one seed for patches and tiles."""
         generator = np.random.default_rng(seed)
-        shared = generator.standard_normal((64, D), dtype=np.float32)
-        rows = generator.standard_normal((int(row_size.sum()), D), dtype=np.float32)
+        shared = generator.standard_normal((64, sizes.channels), dtype=np.float32)
+        rows = generator.standard_normal((int(row_size.sum()), sizes.channels), dtype=np.float32)
         offsets = offsets_of(row_size)
         for i in range(len(row_size)):
             palette = generator.integers(0, len(shared), 8)
             rows[offsets[i] : offsets[i + 1]] += shared[generator.choice(palette, row_size[i])]
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         cut = groups(offsets)
-        starts = list(range(0, len(cut) - TILES_A_RUN + 1, TILES_A_RUN))
+        step = sizes.tiles_a_run
+        starts = list(range(0, len(cut) - step + 1, step))
         chosen = [starts[i] for i in generator.permutation(len(starts))]
         own = cut[chosen[0]]
-        spans = [cut[start : start + TILES_A_RUN] for start in sorted(chosen[1 : RUNS + 1])]
+        spans = [cut[start : start + step] for start in sorted(chosen[1 : sizes.runs + 1])]
         return cls(row_size, rows, range(own.first, own.last), [range(s[0].first, s[-1].last) for s in spans])
 
     def image(self, number: int) -> Floats:
@@ -104,27 +145,27 @@ def _similarities(case: Case, run: range) -> NDArray[np.float64]:
     return chamfer_block(*case.stack(case.anchor), *case.stack(run))
 
 
-def kernel(case: Case, place: Scheduler) -> NDArray[np.int32]:
+def kernel(case: Case, k: int, place: Scheduler) -> NDArray[np.int32]:
     """From whitened arrays to the top-k indices of the anchor's images."""
 
     def exact(row: int, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         own = case.image(case.anchor[row]).astype(np.float64)
         return np.array([chamfer_pair(own, case.image(int(j)).astype(np.float64)) for j in columns])
 
-    found = Candidates(len(case.anchor), K, items=N, window=WINDOW, exact=exact)
+    found = Candidates(len(case.anchor), k, items=len(case.row_size), window=WINDOW, exact=exact)
     rows = np.arange(len(case.anchor))
     for run, block in zip(case.runs, place.map(_similarities, case, case.runs), strict=True):
         found.add(rows, np.arange(run.start, run.stop), block)
     return found.finish((row, columns, exact(row, columns)) for row, columns in found.undecided())[0]
 
 
-def loop_reference(case: Case) -> NDArray[np.int32]:
+def loop_reference(case: Case, k: int) -> NDArray[np.int32]:
     """The same by a plain float64 loop over the pairs."""
-    similarity = np.full((len(case.anchor), N), np.nan)
+    similarity = np.full((len(case.anchor), len(case.row_size)), np.nan)
     for i, j in case.pairs:
         product = case.image(i).astype(np.float64) @ case.image(j).astype(np.float64).T
         similarity[i - case.anchor.start, j] = 0.5 * (product.max(axis=1).mean() + product.max(axis=0).mean())
-    return top_k(similarity, K)[0]
+    return top_k(similarity, k)[0]
 
 
 def _loop_part(case: Case, pairs: list[tuple[int, int]]) -> list[float]:
@@ -153,7 +194,7 @@ def fast_maxsim(case: Case) -> NDArray[np.float64]:
         others = np.stack([case.image(j) for j in run])
         forward = np.stack([package.maxsim_scores(one, others) for one in anchors])
         backward = np.stack([package.maxsim_scores(one, anchors) for one in others], axis=1)
-        parts.append(0.5 * (forward + backward) / M)
+        parts.append(0.5 * (forward + backward) / anchors.shape[1])
     return np.concatenate(parts, axis=1)
 
 
@@ -161,10 +202,11 @@ def _cube(shared: tuple[Floats, list[Floats]], number: int) -> None:
     np.matmul(shared[0], shared[0], out=shared[1][number])
 
 
-def _products(shared: tuple[Floats, list[Floats]], number: int) -> None:
-    rows, outs = shared
-    for i in range(PRODUCTS):
-        places = ((2 * i + number) % STACKS, (2 * i + number + 7) % STACKS)
+def _products(shared: tuple[Floats, list[Floats], int], number: int) -> None:
+    rows, outs, products = shared
+    stacks = len(rows) // TILE_ROWS
+    for i in range(products):
+        places = ((2 * i + number) % stacks, (2 * i + number + 7) % stacks)
         a, b = (rows[place * TILE_ROWS : (place + 1) * TILE_ROWS] for place in places)
         np.matmul(a, b.T, out=outs[number])
 
@@ -175,41 +217,42 @@ def _cpu_seconds(run: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def timings(began: float, threads: int) -> tuple[dict[str, list[float]], dict[str, Any]]:
+def timings(sizes: Sizes, began: float, threads: int) -> tuple[dict[str, list[float]], dict[str, Any]]:
     """GFLOP per CPU second of everything in every round, and what the results were compared with."""
-    fixed = Case.make(np.full(N, M), seed=1)
+    n, patches, cube, k = sizes.n, sizes.patches, sizes.cube, sizes.k
+    fixed = Case.make(np.full(n, patches), 1, sizes)
     third = replace(fixed, runs=fixed.runs[::3])  # what is slow gets fewer of the same pairs, for more rounds
-    sizes = np.random.default_rng(2).integers(M // 2, M + M // 2, N, endpoint=True)
-    ragged = Case.make(sizes, seed=3)
-    square = np.random.default_rng(4).standard_normal((CUBE, CUBE), dtype=np.float32)
+    row_size = np.random.default_rng(2).integers(patches // 2, patches + patches // 2, n, endpoint=True)
+    ragged = Case.make(row_size, 3, sizes)
+    square = np.random.default_rng(4).standard_normal((cube, cube), dtype=np.float32)
     cubes = (square, [np.empty_like(square) for _ in range(threads)])
-    normal = np.random.default_rng(5).standard_normal((STACKS * TILE_ROWS, D), dtype=np.float32)
-    tiles = (normal, [np.empty((TILE_ROWS, TILE_ROWS), np.float32) for _ in range(threads)])
+    normal = np.random.default_rng(5).standard_normal((sizes.stacks * TILE_ROWS, sizes.channels), dtype=np.float32)
+    tiles = (normal, [np.empty((TILE_ROWS, TILE_ROWS), np.float32) for _ in range(threads)], sizes.products)
     with scheduler("threads", workers=threads) as place:
         everyone = range(threads)
         jobs: dict[str, tuple[Callable[[], Any], float]] = {
-            "cube": (lambda: list(place.map(_cube, cubes, everyone)), threads * 2.0 * CUBE**3),
+            "cube": (lambda: list(place.map(_cube, cubes, everyone)), threads * 2.0 * cube**3),
             "tile": (
                 lambda: list(place.map(_products, tiles, everyone)),
-                threads * PRODUCTS * 2.0 * TILE_ROWS**2 * D,
+                threads * sizes.products * 2.0 * TILE_ROWS**2 * sizes.channels,
             ),
-            "fixed": (lambda: kernel(fixed, place), fixed.flops),
-            "ragged": (lambda: kernel(ragged, place), ragged.flops),
+            "fixed": (lambda: kernel(fixed, k, place), fixed.flops),
+            "ragged": (lambda: kernel(ragged, k, place), ragged.flops),
             "loop": (lambda: loop(third, place), third.flops),
             "fast_maxsim": (lambda: fast_maxsim(third), third.flops),
         }
         rates: dict[str, list[float]] = {name: [] for name in jobs}
         longest = 0.0
-        while len(rates["cube"]) < MOST_ROUNDS:
-            left = SECONDS - RESERVE - (time.perf_counter() - began)
-            if len(rates["cube"]) >= ROUNDS and left < longest:
+        while len(rates["cube"]) < sizes.most_rounds:
+            left = sizes.seconds - sizes.reserve - (time.perf_counter() - began)
+            if len(rates["cube"]) >= sizes.rounds and left < longest:
                 break
             start = time.perf_counter()
             for name, (run, flops) in jobs.items():
                 rates[name].append(flops / _cpu_seconds(run) / 1e9)
             longest = max(longest, time.perf_counter() - start)
         equal = {
-            name: bool(np.array_equal(kernel(case, place), loop_reference(case)))
+            name: bool(np.array_equal(kernel(case, k, place), loop_reference(case, k)))
             for name, case in (("fixed", fixed), ("ragged", ragged))
         }
     ours = np.concatenate([_similarities(fixed, run) for run in fixed.runs], axis=1)
@@ -219,12 +262,12 @@ def timings(began: float, threads: int) -> tuple[dict[str, list[float]], dict[st
     }
 
 
-def measure() -> dict[str, Any]:
+def measure(sizes: Sizes = SIZES) -> dict[str, Any]:
     """All of it; see the module."""
     began = time.perf_counter()
     threads = cpu_count()
-    rates, compared = timings(began, threads)
-    memory = _memory((N, 2 * N))
+    rates, compared = timings(sizes, began, threads)
+    memory = _memory((sizes.n, 2 * sizes.n), sizes)
     median = {name: float(np.median(values)) for name, values in rates.items()}
     best = max(("cube", "tile"), key=median.__getitem__)
 
@@ -237,8 +280,8 @@ def measure() -> dict[str, Any]:
         "ragged_fraction_of_sgemm": round(median["ragged"] / median[best], 3),
         "speedup_vs_loop": round(median["fixed"] / median["loop"], 3),
         "speedup_vs_fast_maxsim": round(median["fixed"] / median["fast_maxsim"], 3),
-        "peak_mb": memory[N],
-        "peak_mb_twice_n": memory[2 * N],
+        "peak_mb": memory[sizes.n],
+        "peak_mb_twice_n": memory[2 * sizes.n],
         "spread": {
             "fraction_of_sgemm": spread("fixed", best),
             "ragged_fraction_of_sgemm": spread("ragged", best),
@@ -251,17 +294,22 @@ def measure() -> dict[str, Any]:
         },
         "peak_is": best,
         **compared,
-        "case": {"n": N, "patches": M, "channels": D, "k": K, "tiles": RUNS * TILES_A_RUN, "seed": 1},
+        "case": {
+            **{name: asdict(sizes)[name] for name in ("n", "patches", "channels", "k")},
+            "tiles": sizes.runs * sizes.tiles_a_run,
+            "seed": 1,
+        },
         "rounds": len(rates["cube"]),
         "threads": threads,
         "seconds": round(time.perf_counter() - began, 1),
     }
 
 
-def _memory(counts: tuple[int, ...]) -> dict[int, float]:
+def _memory(counts: tuple[int, ...], sizes: Sizes) -> dict[int, float]:
     """High-water marks in MB of processes that run the job for so many images, side by side."""
-    command = [sys.executable, "-m", "benchmarks.chamfer", "--memory"]
-    running = {n: subprocess.Popen([*command, str(n)], stdout=subprocess.PIPE, text=True) for n in counts}
+    shape = ["--patches", str(sizes.patches), "--channels", str(sizes.channels), "--k", str(sizes.k)]
+    command = [sys.executable, "-m", "benchmarks.chamfer", *shape, "--memory"]
+    running = {n: subprocess.Popen([*command, str(n)], stdout=subprocess.PIPE, text=True, cwd=ROOT) for n in counts}
     result = {}
     for n, process in running.items():
         out, _ = process.communicate()
@@ -271,37 +319,69 @@ def _memory(counts: tuple[int, ...]) -> dict[int, float]:
     return result
 
 
-def _memory_run(n: int) -> float:
-    """Whitening, then as many blocks of pairs as fill the caches, on features that are made as they are read."""
-    import dask.array as da
+class EnoughError(Exception):
+    """What was to be measured has run."""
 
-    from optotype.pipelines.kernels.rows import RowReader
-    from optotype.pipelines.operators import neighbours as engine
-    from optotype.pipelines.progress import SILENT
+
+class Some:
+    """A scheduler that runs the whitening, then pairs of blocks, and stops after a few pairs of unlike ones.
+
+    Every block comes with itself first, so that all caches are full by then. It stops by an ``EnoughError``, unless
+    there were no more pairs.
+
+    Attributes
+    ----------
+    compared : int
+        Pairs of blocks whose similarities were taken.
+    """
+
+    def __init__(self, place: Scheduler) -> None:
+        self._place = place
+        self._calls = 0
+        self.workers = place.workers
+        self.compared = 0
+
+    def map(self, function: Callable[[S, T], R], shared: S, tasks: Iterable[T]) -> Iterator[R]:
+        """As any scheduler's: of the first call all tasks, of the second some."""
+        self._calls += 1
+        return self._some(function, shared, tasks) if self._calls == 2 else self._place.map(function, shared, tasks)
+
+    def _some(self, function: Callable[[S, T], R], shared: S, tasks: Iterable[Any]) -> Iterator[R]:
+        pairs = list(tasks)
+        wanted = sum(i == j for i, j in pairs) + MEMORY_PAIRS
+        for result in self._place.map(function, shared, islice(pairs, wanted)):
+            self.compared += 1
+            yield result
+        if wanted < len(pairs):
+            raise EnoughError
+
+
+def lazy_features(n: int, patches: int, channels: int) -> xr.Dataset:
+    """Normal float16 patches of ``n`` images, made when they are read, in chunks of 64 MiB."""
+    import dask.array as da
+    import xarray as xr
 
     def rows(block_info: Any = None) -> NDArray[np.float16]:
         (first, last), _ = block_info[None]["array-location"]
-        return np.random.default_rng(first).standard_normal((last - first, D), dtype=np.float32).astype(np.float16)
+        drawn = np.random.default_rng(first).standard_normal((last - first, channels), dtype=np.float32)
+        return drawn.astype(np.float16)
 
-    step = 64 * 2**20 // (2 * D)
-    starts = list(range(0, n * M, step))
-    chunks = (tuple(min(step, n * M - start) for start in starts), (D,))
-    lazy = da.map_blocks(rows, chunks=chunks, dtype=np.float16, meta=np.empty((0, 0), np.float16))
-    offsets = offsets_of(np.full(n, M))
-    ids = [f"{i:06}" for i in range(n)]
-    reader = RowReader(lazy, "memory")
+    step = 64 * 2**20 // (2 * channels)
+    chunks = tuple(min(step, n * patches - start) for start in range(0, n * patches, step))
+    made = da.map_blocks(rows, chunks=(chunks, (channels,)), dtype=np.float16, meta=np.empty((0, 0), np.float16))
+    return xr.Dataset(
+        {"patches": (("token", "channel"), made), "row_size": ("image", np.full(n, patches))},
+        coords={"image": ("image", np.array([f"{i:06}" for i in range(n)], dtype=object))},
+    )
+
+
+def search_some(n: int, patches: int, channels: int, k: int) -> int:
+    """Run what the memory is measured of; how many pairs of blocks were compared."""
     with scheduler("threads") as place:
-        whitening, digests = engine._fit(
-            reader, lazy.shape, offsets, ids, "image", 1e-4, "none", "memory", place, SILENT
-        )
-        work, _ = engine._plan(reader, whitening, offsets, "image", digests, "memory")
-        for number in range(min(len(work.blocks), 20)):
-            engine._whitened_images(work, number)
-        found = Candidates(n, K, window=WINDOW)
-        pairs = [(i, i + 1) for i in range(MEMORY_PAIRS)]
-        for (i, j), (block, _) in zip(pairs, place.map(engine._pair_of_blocks, work, pairs), strict=True):
-            found.add(np.arange(*work.blocks[i]), np.arange(*work.blocks[j]), block)
-    return _high_water_mb()
+        some = Some(place)
+        with suppress(EnoughError):
+            feature_neighbours(lazy_features(n, patches, channels), k=min(k, n - 1), run=some)
+    return some.compared
 
 
 def _high_water_mb() -> float:
@@ -317,23 +397,28 @@ def _high_water_mb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
-def main() -> None:
+def lines(result: dict[str, Any]) -> Iterator[str]:
+    """What :func:`measure` gave, for reading."""
+    for name in ("fraction_of_sgemm", "ragged_fraction_of_sgemm", "speedup_vs_loop", "speedup_vs_fast_maxsim"):
+        low, high = result["spread"][name]
+        yield f"{name:26} {result[name]:7.3f}   ({low} to {high} over {result['rounds']} rounds)"
+    yield f"{'peak_mb':26} {result['peak_mb']:7.1f}   ({result['peak_mb_twice_n']} for twice as many images)"
+
+
+def main(words: Sequence[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="All-pairs Chamfer similarity against the product.")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--memory", type=int, metavar="N", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    for name in ("patches", "channels", "k"):  # of the memory run
+        parser.add_argument(f"--{name}", type=int, default=getattr(SIZES, name), help=argparse.SUPPRESS)
+    options = parser.parse_args(words)
     if options.memory:
-        print(_memory_run(options.memory))
+        search_some(options.memory, options.patches, options.channels, options.k)
+        print(_high_water_mb())
         return
     result = measure()
-    if options.json:
-        print(json.dumps(result, indent=2))
-        return
-    for name in ("fraction_of_sgemm", "ragged_fraction_of_sgemm", "speedup_vs_loop", "speedup_vs_fast_maxsim"):
-        low, high = result["spread"][name]
-        print(f"{name:26} {result[name]:7.3f}   ({low} to {high} over {result['rounds']} rounds)")
-    print(f"{'peak_mb':26} {result['peak_mb']:7.1f}   ({result['peak_mb_twice_n']} for twice as many images)")
+    print(json.dumps(result, indent=2) if options.json else "\n".join(lines(result)))
 
 
 if __name__ == "__main__":

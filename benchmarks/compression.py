@@ -14,12 +14,13 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.chamfer import _high_water_mb
+from benchmarks.chamfer import ROOT, _high_water_mb
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,7 +37,7 @@ def _scores(shape: tuple[int, int], first: int) -> NDArray[np.float32]:
     generator = np.random.default_rng((shape[0], first))
     draw = generator.random(shape, dtype=np.float32)
     difficulty = generator.normal(size=shape[1]).astype(np.float32)
-    scores = (draw < 1 / (1 + np.exp(difficulty - abilities))).astype(np.float32)
+    scores: NDArray[np.float32] = (draw < 1 / (1 + np.exp(difficulty - abilities))).astype(np.float32)
     scores[generator.random(shape, dtype=np.float32) < MISSING] = np.nan
     return scores
 
@@ -51,7 +52,7 @@ def _embedding_block(block_info: Any = None) -> NDArray[np.float32]:
     return np.random.default_rng(first).standard_normal((last - first, high - low), dtype=np.float32)
 
 
-def panel(items: int) -> xr.Dataset:
+def panel(items: int, models: int = MODELS) -> xr.Dataset:
     """The panel, its scores made when they are read."""
     import dask.array as da
     import xarray as xr
@@ -61,13 +62,13 @@ def panel(items: int) -> xr.Dataset:
     number = np.searchsorted(cuts, np.arange(items), side="right")
     chunks = tuple(min(CHUNK, items - first) for first in range(0, items, CHUNK))
 
-    def lazy(models: int) -> Any:
-        return da.map_blocks(_score_block, chunks=((models,), chunks), dtype=np.float32, meta=np.empty((0, 0), "f4"))
+    def lazy(count: int) -> Any:
+        return da.map_blocks(_score_block, chunks=((count,), chunks), dtype=np.float32, meta=np.empty((0, 0), "f4"))
 
     return xr.Dataset(
-        {"score": (("model", "item"), lazy(MODELS)), "blind": (("blind_model", "item"), lazy(BLIND))},
+        {"score": (("model", "item"), lazy(models)), "blind": (("blind_model", "item"), lazy(BLIND))},
         coords={
-            "model": ("model", np.array([f"model-{m:03d}" for m in range(MODELS)], object)),
+            "model": ("model", np.array([f"model-{m:03d}" for m in range(models)], object)),
             "item": ("item", np.array([f"{i:06d}" for i in range(items)], object)),
             "benchmark": ("item", np.array([f"benchmark-{b:02d}" for b in range(BENCHMARKS)], object)[number]),
             "category": ("item", np.array([f"c{b % CATEGORIES:02d}" for b in range(BENCHMARKS)], object)[number]),
@@ -91,13 +92,13 @@ def embeddings(scores: xr.Dataset, channels: int) -> xr.Dataset:
     return xr.Dataset(dict.fromkeys(("text", "vision_text"), (("item", "channel"), lazy)), coords=names)
 
 
-def run(job: str, items: int, channels: int) -> dict[str, Any]:
+def run(job: str, items: int, channels: int, models: int = MODELS) -> dict[str, Any]:
     """One job in this process."""
     from optotype.pipelines.compression.compress import compress
     from optotype.pipelines.compression.item_statistics import item_statistics
     from optotype.pipelines.scheduler import scheduler
 
-    scores = panel(items)
+    scores = panel(items, models)
     vectors = embeddings(scores, channels) if job == "stage 2 with cells" else None
     start, cpu = time.perf_counter(), time.process_time()
     rows: list[dict[str, Any]] = []
@@ -117,6 +118,15 @@ def run(job: str, items: int, channels: int) -> dict[str, Any]:
     return result
 
 
+def measure(items: int, channels: int, jobs: Sequence[str] = JOBS) -> Iterator[dict[str, Any]]:
+    """Each job in a process of its own."""
+    for job in jobs:
+        words = ["--job", job, "--items", str(items), "--channels", str(channels)]
+        command = [sys.executable, "-m", "benchmarks.compression", *words]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+        yield json.loads(done.stdout)
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Time and memory of compressing a large panel.")
@@ -129,12 +139,8 @@ def main() -> None:
         print(json.dumps(run(arguments.job, arguments.items, arguments.channels)))
         return
     rows = []
-    for job in JOBS:
-        words = ["--job", job, "--items", str(arguments.items), "--channels", str(arguments.channels)]
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.compression", *words], stdout=subprocess.PIPE, text=True, check=True
-        )
-        rows.append(json.loads(done.stdout))
+    for row in measure(arguments.items, arguments.channels):
+        rows.append(row)
         if not arguments.json:
             print(json.dumps(rows[-1]), flush=True)
     if arguments.json:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -47,21 +47,21 @@ IMAGES = 1_280_000
 GPU = ("H100 or H200 SXM, float32 without tensor cores, data sheet", 67e12)
 
 
-def features(name: str, n: int, seed: int, spread: float | None) -> xr.Dataset:
+def features(name: str, n: int, channels: int, seed: int, spread: float | None) -> xr.Dataset:
     """One token an image, in groups or (``spread`` None) without; the same values however they are read."""
     import dask.array as da
 
     def rows(block_info: Any = None) -> NDArray[np.float32]:
         (first, last), _ = block_info[None]["array-location"]
         generator = np.random.default_rng((seed, first))
-        noise = generator.standard_normal((last - first, D), dtype=np.float32)
+        noise = generator.standard_normal((last - first, channels), dtype=np.float32)
         if spread is None:
             return noise
-        centres = generator.standard_normal((-(-(last - first) // GROUP), D), dtype=np.float32)
+        centres = generator.standard_normal((-(-(last - first) // GROUP), channels), dtype=np.float32)
         return np.repeat(centres, GROUP, axis=0)[: last - first] + np.float32(spread) * noise
 
     chunks = tuple(min(CHUNK, n - start) for start in range(0, n, CHUNK))
-    patches = da.map_blocks(rows, chunks=(chunks, (D,)), dtype=np.float32, meta=np.empty((0, 0), np.float32))
+    patches = da.map_blocks(rows, chunks=(chunks, (channels,)), dtype=np.float32, meta=np.empty((0, 0), np.float32))
     ids = np.array([f"{i:07}" for i in range(n)], dtype=object)
     return xr.Dataset(
         {"patches": (("token", "channel"), patches), "row_size": ("image", np.ones(n, np.int64))},
@@ -70,9 +70,9 @@ def features(name: str, n: int, seed: int, spread: float | None) -> xr.Dataset:
     )
 
 
-def _products(shared: tuple[NDArray[np.float32], list[NDArray[np.float32]]], number: int) -> None:
-    stack, outs = shared
-    for i in range(PRODUCTS):
+def _products(shared: tuple[NDArray[np.float32], list[NDArray[np.float32]], int], number: int) -> None:
+    stack, outs, products = shared
+    for i in range(products):
         a = (i + number) % (len(stack) // TILE)
         b = (2 * i + number + 1) % (len(stack) // TILE)
         np.matmul(stack[a * TILE : (a + 1) * TILE], stack[b * TILE : (b + 1) * TILE].T, out=outs[number])
@@ -87,18 +87,18 @@ def _cpu_seconds(run: Callable[[], Any]) -> float:
 class Peak:
     """Rates of bare products, GFLOP per CPU second, taken again and again."""
 
-    def __init__(self, place: Scheduler) -> None:
+    def __init__(self, place: Scheduler, channels: int, cube: int, products: int) -> None:
         generator = np.random.default_rng(4)
         threads = place.workers
-        square = generator.standard_normal((CUBE, CUBE), dtype=np.float32)
-        stack = generator.standard_normal((8 * TILE, D), dtype=np.float32)
+        square = generator.standard_normal((cube, cube), dtype=np.float32)
+        stack = generator.standard_normal((8 * TILE, channels), dtype=np.float32)
         cubes = (square, [np.empty_like(square) for _ in range(threads)])
-        tiles = (stack, [np.empty((TILE, TILE), np.float32) for _ in range(threads)])
+        tiles = (stack, [np.empty((TILE, TILE), np.float32) for _ in range(threads)], products)
         self._jobs: dict[str, tuple[Callable[[], Any], float]] = {
-            "cube": (lambda: list(place.map(_cube, cubes, range(threads))), threads * 2.0 * CUBE**3),
+            "cube": (lambda: list(place.map(_cube, cubes, range(threads))), threads * 2.0 * cube**3),
             "tile": (
                 lambda: list(place.map(_products, tiles, range(threads))),
-                threads * PRODUCTS * 2.0 * TILE**2 * D,
+                threads * products * 2.0 * TILE**2 * channels,
             ),
         }
         self.rates: dict[str, list[float]] = {name: [] for name in self._jobs}
@@ -120,13 +120,13 @@ def _check(spaces: list[PooledRows], found: Found) -> bool:
     return bool(np.array_equal(got[np.lexsort((got[:, 1], got[:, 0]))], expected))
 
 
-def measure(n: int, threads: int) -> dict[str, Any]:
+def measure(n: int, threads: int, *, channels: int = D, cube: int = CUBE, products: int = PRODUCTS) -> dict[str, Any]:
     """All of it; see the module."""
     began = time.perf_counter()
     with scheduler("threads", workers=threads) as place:
-        peak = Peak(place)
+        peak = Peak(place, channels, cube, products)
         spaces: list[PooledRows] = []
-        data = [features("grouped", n, 1, SPREAD), features("noise", n, 2, None)]
+        data = [features("grouped", n, channels, 1, SPREAD), features("noise", n, channels, 2, None)]
         pooling = _cpu_seconds(lambda: spaces.extend(pooled_rows(each, "", None, place, SILENT) for each in data))
         work = _Work(spaces[0], spaces[1], (Criterion(ABOVE, BELOW),), BlockCache())
         pairs = list(pairs_of_blocks(-(-n // TILE)))
@@ -145,9 +145,9 @@ def measure(n: int, threads: int) -> dict[str, Any]:
             space.close()
     median = {name: float(np.median(values)) for name, values in peak.rates.items()}
     best = max(median, key=median.__getitem__)
-    flops = n * (n - 1.0) * D
+    flops = n * (n - 1.0) * channels
     rate = flops / sum(seconds) / 1e9
-    large = IMAGES * (IMAGES - 1.0) * D
+    large = IMAGES * (IMAGES - 1.0) * channels
     return {
         "fraction_of_sgemm": round(rate / median[best], 3),
         "fraction_with_pooling": round(flops / (sum(seconds) + pooling) / 1e9 / median[best], 3),
@@ -170,12 +170,20 @@ def measure(n: int, threads: int) -> dict[str, Any]:
             "hours_on_2_cores": round(large / (2 * rate * 1e9) / 3600, 2),
             "seconds_on_one_gpu": round(large / (GPU[1] * rate / median[best]), 0),
             "gpu": GPU[0],
-            "file_of_pooled_features_gb_per_encoder": round(8 * IMAGES * D / 1e9, 1),
+            "file_of_pooled_features_gb_per_encoder": round(8 * IMAGES * channels / 1e9, 1),
         },
-        "case": {"n": n, "channels": D, "above": ABOVE, "below": BELOW},
+        "case": {"n": n, "channels": channels, "above": ABOVE, "below": BELOW},
         "threads": threads,
         "seconds": round(time.perf_counter() - began, 1),
     }
+
+
+def lines(result: dict[str, Any]) -> Iterator[str]:
+    """What :func:`measure` gave, for reading."""
+    for name in ("fraction_of_sgemm", "fraction_with_pooling", "peak_mb"):
+        yield f"{name:24} {result[name]:8.3f}"
+    for name, value in result["extrapolated_to_1.28M_images"].items():
+        yield f"{name:40} {value}"
 
 
 def main() -> None:
@@ -186,13 +194,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=cpu_count())
     options = parser.parse_args()
     result = measure(options.n, options.threads)
-    if options.json:
-        print(json.dumps(result, indent=2))
-        return
-    for name in ("fraction_of_sgemm", "fraction_with_pooling", "peak_mb"):
-        print(f"{name:24} {result[name]:8.3f}")
-    for name, value in result["extrapolated_to_1.28M_images"].items():
-        print(f"{name:40} {value}")
+    print(json.dumps(result, indent=2) if options.json else "\n".join(lines(result)))
 
 
 if __name__ == "__main__":

@@ -110,9 +110,11 @@ def task_set(candidates: int, truths: NDArray[np.int64]) -> xr.Dataset:
     )
 
 
-def _products(shared: tuple[NDArray[np.float32], NDArray[np.float32], list[NDArray[np.float32]]], number: int) -> None:
-    a, stack, outs = shared
-    for i in range(PRODUCTS):
+def _products(
+    shared: tuple[NDArray[np.float32], NDArray[np.float32], list[NDArray[np.float32]], int], number: int
+) -> None:
+    a, stack, outs, products = shared
+    for i in range(products):
         b = (i + number) % (len(stack) // BLOCK)
         np.matmul(a, stack[b * BLOCK : (b + 1) * BLOCK].T, out=outs[number])
 
@@ -123,19 +125,19 @@ def _cpu_seconds(run: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def _peak(place: Scheduler, queries: int, channels: int) -> dict[str, float]:
+def _peak(place: Scheduler, queries: int, channels: int, cube: int, products: int) -> dict[str, float]:
     """GFLOP per CPU second of bare products."""
     generator = np.random.default_rng(4)
     threads = place.workers
-    square = generator.standard_normal((CUBE, CUBE), dtype=np.float32)
+    square = generator.standard_normal((cube, cube), dtype=np.float32)
     cubes = (square, [np.empty_like(square) for _ in range(threads)])
     made = generator.standard_normal((4 * BLOCK + queries, channels), dtype=np.float32)
-    tiles = (made[:queries], made[queries:], [np.empty((queries, BLOCK), np.float32) for _ in range(threads)])
-    cube = _cpu_seconds(lambda: list(place.map(_cube, cubes, range(threads))))
-    tile = _cpu_seconds(lambda: list(place.map(_products, tiles, range(threads))))
+    tiles = (made[:queries], made[queries:], [np.empty((queries, BLOCK), np.float32) for _ in range(threads)], products)
+    of_cubes = _cpu_seconds(lambda: list(place.map(_cube, cubes, range(threads))))
+    of_tiles = _cpu_seconds(lambda: list(place.map(_products, tiles, range(threads))))
     return {
-        "cube": threads * 2.0 * CUBE**3 / cube / 1e9,
-        "tile": threads * PRODUCTS * 2.0 * queries * BLOCK * channels / tile / 1e9,
+        "cube": threads * 2.0 * cube**3 / of_cubes / 1e9,
+        "tile": threads * products * 2.0 * queries * BLOCK * channels / of_tiles / 1e9,
     }
 
 
@@ -158,7 +160,9 @@ def _check(
     return bool((found[:CHECKED] == (own >= best)).all())
 
 
-def measure(candidates: int, channels: int, queries: int, threads: int) -> dict[str, Any]:
+def measure(
+    candidates: int, channels: int, queries: int, threads: int, *, cube: int = CUBE, products: int = PRODUCTS
+) -> dict[str, Any]:
     """All of it; see the module."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="optotype-retrieval-") as folder:
@@ -171,12 +175,12 @@ def measure(candidates: int, channels: int, queries: int, threads: int) -> dict[
         offered = open_states(target)
         ids = _high_water_mb()
         with scheduler("threads", workers=threads) as place:
-            before = _peak(place, queries, channels)
+            before = _peak(place, queries, channels, cube, products)
         done: list[Any] = []
         seconds = _cpu_seconds(lambda: done.append(evaluate(tasks, [asked], [offered], workers=threads)))
         memory = _high_water_mb()
         with scheduler("threads", workers=threads) as place:
-            after = _peak(place, queries, channels)
+            after = _peak(place, queries, channels, cube, products)
             array = Embeddings([offered], "candidates")
             spans = array.blocks(np.arange(candidates))
             reading = _cpu_seconds(lambda: sum(place.map(_read, array, spans)))
@@ -203,6 +207,12 @@ def measure(candidates: int, channels: int, queries: int, threads: int) -> dict[
     }
 
 
+def lines(result: dict[str, Any]) -> Iterator[str]:
+    """What :func:`measure` gave, for reading."""
+    for name in ("fraction_of_sgemm", "fraction_without_reading", "peak_mb", "memory_of_ids_mb", "array_mb"):
+        yield f"{name:24} {result[name]:8.3f}"
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Retrieval against the product.")
@@ -213,11 +223,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=cpu_count())
     options = parser.parse_args()
     result = measure(options.candidates, options.channels, options.queries, options.threads)
-    if options.json:
-        print(json.dumps(result, indent=2))
-        return
-    for name in ("fraction_of_sgemm", "fraction_without_reading", "peak_mb", "memory_of_ids_mb", "array_mb"):
-        print(f"{name:24} {result[name]:8.3f}")
+    print(json.dumps(result, indent=2) if options.json else "\n".join(lines(result)))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from optotype.registry.references import resolved
-from optotype.schemas.errors import ConflictError, FormatError, IntegrityError, NotFoundError
+from optotype.schemas.errors import ConflictError, FormatError, IntegrityError, NotFoundError, UsageError
 from optotype.schemas.names import check_array_name
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def import_array(
     file: str,
     *,
     track: bool = True,
+    keep_invalid: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Import a file into the project under a name; an array that is so called is replaced in one step.
@@ -51,8 +52,11 @@ def import_array(
         ``.npz``, ``.npy``, ``.safetensors``, ``.pt`` or a Zarr folder, as `optotype.store.importers` takes them.
     track : bool
         Whether DVC tracks the array, where the project is one of DVC's.
+    keep_invalid : bool
+        Of states: whether rows that hold NaN or infinity are stored, as NaN throughout, for `optotype.retrieve`, which
+        counts them as wrong.
     say : callable, optional
-        Takes lines for the reader: what was replaced.
+        Takes lines for the reader: what was replaced, and how many rows are not finite.
 
     Returns
     -------
@@ -62,7 +66,7 @@ def import_array(
     Raises
     ------
     UsageError
-        Not a name.
+        Not a name, or features that are to keep invalid rows.
     ConflictError
         An array in a bundle is so called, something that is not an array is in the way, or another process is
         writing the same.
@@ -71,8 +75,21 @@ def import_array(
     """
     from optotype.store import importers
 
-    take = importers.import_features if kind == "features" else importers.import_states
-    row = functools.partial(array_row, project, kind)
+    if keep_invalid and kind != "states":
+        raise UsageError("only states keep invalid rows")
+    states = functools.partial(importers.import_states, keep_invalid=keep_invalid)
+    take: Callable[[Path, str], Manifest] = importers.import_features if kind == "features" else states
+
+    def row(folder: Path) -> dict[str, Any]:
+        from optotype.store.listing import show
+        from optotype.store.rows import INVALID_ROWS
+
+        if say is not None and keep_invalid:
+            count = show(kind, folder)["attrs"].get(INVALID_ROWS, 0)
+            rows = "1 row holds" if count == 1 else f"{count} rows hold"
+            say(f"{name}: {rows} NaN or Inf; stored as NaN" if count else f"{name}: every row is finite")
+        return array_row(project, kind, folder)
+
     return import_under_name(project, kind, name, file, take, row, track=track, say=say)
 
 

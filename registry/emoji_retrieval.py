@@ -202,7 +202,7 @@ def _from_file(text: str) -> list[tuple[str, str, str]]:
         document = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise NotFoundError(f"{text!r}: there is no file {file}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{file}: not YAML or JSON ({' '.join(str(error).split())})") from error
     entries = document.get(key) if isinstance(document, dict) else None
     if entries is None:

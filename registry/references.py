@@ -104,7 +104,7 @@ def _from_file(text: str) -> list[str]:
         document = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise NotFoundError(f"{text!r}: there is no file {file}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{file}: not YAML or JSON ({' '.join(str(error).split())})") from error
     found = _at(document, key, file)
     if not isinstance(found, (list, dict)) or not found or not all(isinstance(name, str) for name in found):

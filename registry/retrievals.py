@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ FORMAT = 1  # format_version of the document
 KIND = "retrieval"
 _FILES = ("retrieval.json", "cells.csv", "languages.csv")
 _POLICIES = ("expected", "optimistic", "pessimistic")
-_PART = re.compile(r"(?P<name>.+?)(?::(?P<task>[a-z0-9-]+))?(?::(?P<language>[A-Za-z0-9-]+))?")
+_FORMS = "Written NAME[:TASK[:LANGUAGE]], as in mmmeb, mmmeb:i2t or mmmeb:i2t:it."
 
 
 def retrieve(
@@ -55,7 +55,7 @@ def retrieve(
     ties : {"expected", "optimistic", "pessimistic"}
         What averages and gaps go by; all three are told of every cell.
     at : sequence of int
-        Values of k for hit@k and nDCG@k.
+        Values of k for hit@k and nDCG@k, each 1 to `optotype.pipelines.retrieval.evaluate.MOST_K`, and once.
     unable : sequence of str
         Tasks that the model cannot do, by declaration.
     bootstrap : int
@@ -63,7 +63,7 @@ def retrieve(
     seed : int
         Of the resamples.
     model : str, optional
-        What the model is called in the document.
+        What the model is called in the document: neither blank nor with control characters.
     workers : int, optional
         Threads; one per CPU by default. The same result for any.
     project : Project or path, optional
@@ -79,32 +79,46 @@ def retrieve(
 
     Raises
     ------
+    NotFoundError
+        Names that there are not, all of them.
     OptotypeError
         As the pipeline and the store do; nothing is written then.
     """
-    from optotype.pipelines.retrieval.evaluate import evaluate
+    from optotype.pipelines.retrieval.evaluate import check_options, evaluate
     from optotype.pipelines.retrieval.parts import part_of
     from optotype.store.tasks import open_tasks
 
+    check_options(at=at, ties=ties, bootstrap=bootstrap)
+    _check_label(model)
     folder = None if out is None else check_out(out, _FILES)
     name, wanted, language = task_reference(task)
     found = project_for(project, (*queries, *candidates, name))
     notes: list[str] = []
     opened: dict[str, tuple[xr.Dataset, str]] = {}
     sides = []
+    unknown: dict[str, NotFoundError] = {}
     for side, references in (("queries", queries), ("candidates", candidates)):
         named = expand(found, "states", references)
         if not named:
             raise UsageError(f"there are no {side}: give one array or more")
         for reference in named:
-            if reference not in opened:
-                opened[reference] = _open(found, reference, notes)
-        sides.append([opened[reference] for reference in named])
-    whole = open_tasks(resolved(found, "tasks", name))
+            if reference not in opened and reference not in unknown:
+                try:
+                    opened[reference] = _open(found, reference, notes)
+                except NotFoundError as error:
+                    unknown[reference] = error
+        sides.append(named)
+    try:
+        source = resolved(found, "tasks", name)
+    except NotFoundError as error:
+        unknown[f"tasks {name}"] = error
+    if unknown:
+        raise _not_found(list(unknown.values()))
+    whole = open_tasks(source)
     tasks = part_of(whole, wanted, language)
     result = evaluate(
         tasks,
-        *([array for array, _ in side] for side in sides),
+        *([opened[reference][0] for reference in named] for named in sides),
         at=at,
         ties=ties,
         unable=unable,
@@ -131,8 +145,8 @@ def retrieve(
             "language": language,
         },
         **{
-            side: [_described(array, kind) for array, kind in arrays]
-            for side, arrays in zip(("queries", "candidates"), sides, strict=True)
+            side: [_described(*opened[reference]) for reference in named]
+            for side, named in zip(("queries", "candidates"), sides, strict=True)
         },
         "cells": result.cells,
         "languages": result.languages,
@@ -151,17 +165,18 @@ def task_reference(text: str) -> tuple[str, str | None, str | None]:
     Raises
     ------
     UsageError
-        It is empty.
+        A part is empty, or there are more than three.
     """
-    match = _PART.fullmatch(text)
-    if match is None:
-        raise UsageError(f"{text!r} is no task set", hint="Written NAME, NAME:TASK or NAME:TASK:LANGUAGE.")
     if is_url_or_path(text) and "://" not in text:
         for fields in (0, 1, 2):  # a folder may have a colon in its name
             name, *part = text.rsplit(":", fields) if fields else [text]
-            if len(part) == fields and Path(name).exists():
+            if len(part) == fields and all(part) and Path(name).exists():
                 return name, *part, *[None] * (2 - fields)  # type: ignore[return-value]
-    return match["name"], match["task"], match["language"]
+    folder, slash, last = text.rpartition("/")  # colons before it are of a URL, or of folders
+    name, *parts = last.split(":")
+    if len(parts) > 2 or not all((name or folder, *parts)):
+        raise UsageError(f"{text!r} is no task set, nor a part of one", hint=_FORMS)
+    return folder + slash + name, *parts, *[None] * (2 - len(parts))  # type: ignore[return-value]
 
 
 def write_retrieval(document: Mapping[str, Any], out: Path) -> list[Path]:
@@ -206,6 +221,23 @@ def _language(row: Mapping[str, Any]) -> dict[str, Any]:
         **{f"gap_{name}": (row["gap_to_english"] or {}).get(name) for name in (*tasks, "avg3", "avg")},
         **{f"agreement_{task}": (row["agreement"] or {}).get(task) for task in tasks},
     }
+
+
+def _check_label(model: str | None) -> None:
+    if model is None:
+        return
+    if not model.strip():
+        raise UsageError("--model is empty", hint="Say what the model is called, or leave --model away.")
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in model):
+        raise UsageError(f"--model {model!r} holds a control character; one line of text is wanted")
+
+
+def _not_found(errors: Sequence[NotFoundError]) -> NotFoundError:
+    """One error of what is not there."""
+    if len(errors) == 1:
+        return errors[0]
+    lines = [f"  - {error.message}" + (f" {error.hint}" if error.hint else "") for error in errors]
+    return NotFoundError("\n".join([f"{len(errors)} references stand for nothing:", *lines]))
 
 
 def _described(array: xr.Dataset, kind: str) -> dict[str, Any]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import errno
 import io
 import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optotype.registry.references import project_for, resolved
-from optotype.schemas.errors import NotFoundError, UsageError
+from optotype.schemas.errors import ExternalError, NotFoundError, UsageError
 from optotype.store.drafts import draft_file
 
 if TYPE_CHECKING:
@@ -48,14 +51,32 @@ def open_reference(project: Project | str | Path | None, kind: str, reference: s
 def check_out(out: str | Path, files: Sequence[str] = ()) -> Path:
     """``out`` as the path of a folder, which is there or can be made, and where ``files`` can be written.
 
+    That it can is tried: the folder is made and a file in it, and what was made is taken away again.
+
     Raises
     ------
     UsageError
         It is empty, a file, a link to nothing, below a file, or nowhere to write; or one of the files is a folder.
+    ExternalError
+        The disk is full.
     """
     if not str(out):
         raise UsageError("--out is empty", hint="Give a folder; . is the working directory.")
     folder = Path(out)
+    try:
+        _check_folder(folder, files)
+        _try_to_write(folder)
+    except ValueError as error:
+        raise UsageError(f"--out {str(out)!r} is no path: {error}") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise ExternalError(f"{folder}: {reason}", hint="Free some space, or choose another --out.") from error
+        raise UsageError(f"{folder} cannot be written to: {reason}", hint="Choose another folder for --out.") from error
+    return folder
+
+
+def _check_folder(folder: Path, files: Sequence[str]) -> None:
     for place in (folder, *folder.absolute().parents):
         if place.is_symlink() and not place.exists():
             raise UsageError(f"{place} is a link to nothing; --out takes a folder")
@@ -74,7 +95,23 @@ def check_out(out: str | Path, files: Sequence[str] = ()) -> Path:
         raise UsageError(
             f"{taken[0]} is a folder; a file is to be written there", hint="Move it away, or choose another --out."
         )
-    return folder
+
+
+def _try_to_write(folder: Path) -> None:
+    """Make the folder and a file in it, and take both away again: rights alone do not tell for every file system."""
+    made: list[Path] = []
+    missing = [place for place in (folder, *folder.absolute().parents) if not place.exists()]
+    try:
+        for place in reversed(missing):
+            with contextlib.suppress(FileExistsError):  # another process has just made it, and keeps it
+                place.mkdir()
+                made.append(place)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    finally:
+        for place in reversed(made):
+            with contextlib.suppress(OSError):  # someone else may have put something there meanwhile
+                place.rmdir()
 
 
 def write_table(table: pd.DataFrame, target: Path) -> None:

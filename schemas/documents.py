@@ -39,11 +39,11 @@ def parse_document(text: str | bytes, *, kind: str, where: str, newest: int) -> 
     Raises
     ------
     FormatError
-        Not JSON, not an object, no ``format_version``, or a newer one.
+        Not JSON, nested too deep, not an object, no ``format_version``, or a newer one.
     """
     try:
         document = json.loads(text)
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # the latter of brackets nested too deep
         raise FormatError(f"{where}: not a JSON {kind} ({error})") from error
     article = "an" if kind[:1] in "aeiou" else "a"
     if not isinstance(document, dict):

@@ -118,6 +118,7 @@ class Template:
         if asked is None:
             raise UsageError(f"{self} wants a {part}{where}: {named}", hint=f"Say which: {option} {there[0]}")
         guess = did_you_mean(asked, there)
+        guess = guess if guess.startswith("Did you mean") else ""  # else the same list, in another order
         hint = f"{guess} A template of your own can have it: --template FILE.json"
         raise UsageError(f"{self} has no {part} {asked!r}{where}; it has {named}", hint=hint.strip())
 
@@ -190,6 +191,11 @@ def get_template(reference: str) -> Template:
             raise NotFoundError(f"no template at {reference}", hint="Those that are shipped: optotype templates list")
         return parse_template(path.read_bytes(), where=reference)
     asked = Reference.parse(reference)
+    if isinstance(asked.selector, Range) and asked.selector.text == "x":
+        raise UsageError(
+            f"{reference!r}: x alone is not a version",
+            hint=f"Versions are written 1.0.0, 1, ^1.0 or 1.x: {asked.name}@1",
+        )
     shipped = shipped_templates()
     named = [template for template in shipped if template.name == asked.name]
     names = _in_order(template.name for template in shipped)

@@ -11,7 +11,7 @@ import numpy as np
 from optotype.schemas.errors import Problem
 from optotype.schemas.names import id_problems
 
-__all__ = ["FLOATS", "FiniteScan", "check_ids", "check_row_size", "limited", "stored_dtype"]
+__all__ = ["FLOATS", "FiniteScan", "blanked", "check_ids", "check_row_size", "limited", "stored_dtype"]
 
 FLOATS = ("float16", "float32", "float64", "bfloat16")
 _SHOWN = 5
@@ -78,6 +78,24 @@ def stored_dtype(dtype: Any) -> tuple[np.dtype[Any], str]:
     return (np.dtype("<u2"), name) if name == "bfloat16" else (np.dtype(name).newbyteorder("<"), name)
 
 
+def _special(block: Any, dtype: str) -> Any:
+    """Where a block (rows, channels) holds NaN or an infinity: of bfloat16, where all bits of the exponent are set."""
+    return (block & 0x7F80) == 0x7F80 if dtype == "bfloat16" else ~np.isfinite(block)
+
+
+def blanked(block: Any, dtype: str) -> tuple[Any, int]:
+    """A block (rows, channels) whose rows that hold NaN or infinity are NaN throughout, and how many those are.
+
+    The block itself is left as it is; ``bfloat16`` comes and goes as its bits.
+    """
+    rows = _special(block, dtype).any(axis=1)
+    if not rows.any():
+        return block, 0
+    block = np.array(block)
+    block[rows] = 0x7FC0 if dtype == "bfloat16" else np.nan
+    return block, int(rows.sum())
+
+
 class FiniteScan:
     """Looks for NaN and infinity in blocks of rows and remembers which items hold them.
 
@@ -89,10 +107,13 @@ class FiniteScan:
         Rows of each item; one each if not given.
     dtype : str
         Name of the dtype; the bits of ``bfloat16`` come as uint16.
+    blank : bool
+        Whether rows that are NaN throughout are taken as they are.
     """
 
-    def __init__(self, ids: Sequence[object], row_size: Any | None, dtype: str) -> None:
+    def __init__(self, ids: Sequence[object], row_size: Any | None, dtype: str, *, blank: bool = False) -> None:
         self._ids = ids
+        self._blank = blank
         self._ends = None if row_size is None else np.cumsum(np.asarray(row_size, dtype=np.int64))
         self._dtype = dtype
         self._rows = 0
@@ -102,18 +123,13 @@ class FiniteScan:
     def add(self, block: Any) -> None:
         """Look at the next rows, shape (rows, channels)."""
         start, self._rows = self._rows, self._rows + len(block)
-        if self._dtype == "bfloat16":
-            special = (block & 0x7F80) == 0x7F80  # all exponent bits set
-            if not special.any():
-                return
-            nan = special & ((block & 0x7F) != 0)
-            infinite = special & ~nan
-        else:
-            finite = np.isfinite(block)
-            if finite.all():
-                return
-            nan = np.isnan(block)
-            infinite = ~finite & ~nan
+        special = _special(block, self._dtype)
+        if not special.any():
+            return
+        nan = special & ((block & 0x7F) != 0) if self._dtype == "bfloat16" else np.isnan(block)
+        infinite = special & ~nan
+        if self._blank:
+            nan &= ~nan.all(axis=1, keepdims=True)
         for kind, mask in (("nan", nan), ("infinite", infinite)):
             self._values[kind] += int(np.count_nonzero(mask))
             rows = start + np.flatnonzero(mask.any(axis=1))

@@ -68,7 +68,11 @@ class Draft:
     def __enter__(self) -> Draft:
         with contextlib.ExitStack() as stack:
             stack.enter_context(writing(self.target, wait=True))
-            self._make()
+            try:
+                self._make()
+            except BaseException:  # an interrupt, too
+                self.__exit__()
+                raise
             self._writing = stack.pop_all()
         return self
 
@@ -88,12 +92,13 @@ class Draft:
             if _same_file(self._lock, self.path):
                 return
             os.close(self._lock)
+            self._lock = -1
 
     def __exit__(self, *_: object) -> None:
         with self._writing:
+            if self.path != self.target:
+                _remove(self.path)
             if self._lock >= 0:
-                if self.path != self.target:
-                    _remove(self.path)
                 os.close(self._lock)
                 self._lock = -1
 

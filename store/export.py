@@ -19,7 +19,7 @@ import numpy as np
 from optotype.schemas.errors import ConflictError, InvalidDataError, Problem, UsageError
 from optotype.store.drafts import draft_file
 from optotype.store.reading import BFLOAT16, StoredArray, StoredGroup
-from optotype.store.rows import FEATURES, STATES, RowKind, write_rows
+from optotype.store.rows import FEATURES, INVALID_ROWS, STATES, RowKind, write_rows
 
 __all__ = ["export_features", "export_states"]
 
@@ -145,6 +145,7 @@ def _export_zarr(kind: RowKind, source: str | Path, file: Path) -> Path:
         dtype=export.array.stored_dtype,
         inputs=export.group.manifest.inputs,
         attrs=export.group.attrs,
+        blank=INVALID_ROWS in export.group.attrs,
     )
     return file
 

@@ -139,7 +139,7 @@ class _Described:
             self.attrs: dict[str, Any] = group["attributes"]
             self._values: dict[str, Any] = members[values]
             self.items: int = members[item]["shape"][0]
-        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise IntegrityError(
                 f"{self.location}/zarr.json: missing or damaged ({error})",
                 hint="Fetch the array again (dvc checkout or dvc pull), or make it anew.",

@@ -17,7 +17,7 @@ from optotype.store.manifest import Manifest
 from optotype.store.reading import BFLOAT16, DTYPE_ATTRIBUTE
 from optotype.store.writer import ArrayWriter
 
-__all__ = ["FEATURES", "STATES", "Inputs", "RowKind", "write_rows"]
+__all__ = ["FEATURES", "INVALID_ROWS", "STATES", "Inputs", "RowKind", "write_rows"]
 
 Inputs = Mapping[str, Any] | Callable[[str], Mapping[str, Any]]
 
@@ -44,6 +44,9 @@ class RowKind:
     row: str
 
 
+INVALID_ROWS = "invalid_rows"
+"""Attribute of states that hold rows of NaN, which stand for no vector: how many."""
+
 FEATURES = RowKind("features", item="image", values="patches", row="token")
 STATES = RowKind("states", item="text", values="states", row="text")
 
@@ -58,15 +61,19 @@ def write_rows(
     dtype: Any,
     inputs: Inputs,
     attrs: Mapping[str, Any] | None,
+    blank: bool = False,
 ) -> Manifest:
-    """Check and write; see `write_features` and `write_states`, whose parameters these are."""
+    """Check and write; see `write_features` and `write_states`, whose parameters these are.
+
+    With ``blank`` a row may be NaN throughout: it stands for no vector. Any other value has to be finite.
+    """
     stored, dtype_name = stored_dtype(dtype)
     ids = list(ids)
     problems = check_ids(ids)
     if row_size is not None:
         problems += check_row_size(row_size, len(ids), None)
     rows = _count(ids, row_size)
-    checked = _Checked(kind, ids, row_size, dtype_name, rows, problems)
+    checked = _Checked(kind, ids, row_size, dtype_name, rows, problems, blank=blank)
     stream = iter(blocks)
     first = next(stream, None)
     if first is None:
@@ -110,14 +117,22 @@ class _Checked:
     """Passes blocks on while they are sound; after the first problem only looks for more."""
 
     def __init__(
-        self, kind: RowKind, ids: list[str], row_size: Any | None, dtype: str, rows: int | None, problems: list[Problem]
+        self,
+        kind: RowKind,
+        ids: list[str],
+        row_size: Any | None,
+        dtype: str,
+        rows: int | None,
+        problems: list[Problem],
+        *,
+        blank: bool = False,
     ) -> None:
         self.problems = problems
         self._kind = kind
         self._dtype = dtype
         self._rows = rows
         sound = not problems  # else rows cannot be told apart by item
-        self._scan = FiniteScan(ids if sound else [], row_size if sound else None, dtype)
+        self._scan = FiniteScan(ids if sound else [], row_size if sound else None, dtype, blank=blank)
 
     def blocks(self, source: Iterable[Any], stored: np.dtype[Any]) -> Iterator[Any]:
         """The blocks in the dtype of the store; raises `_Refused` at the end if there was a problem."""

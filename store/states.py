@@ -56,7 +56,8 @@ def open_states(source: str | Path | Location, *, storage_options: Mapping[str, 
     Dataset
         ``states`` (text, channel), dask-backed, one chunk for each shard, in the stored dtype (bfloat16 as
         float32; attribute ``stored_dtype``); coordinate ``text``, object array of str, sorted. Attributes of the
-        array, and ``digest``, ``key``, ``name``.
+        array, and ``digest``, ``key``, ``name``. Rows are finite, but where the attribute ``invalid_rows`` (int) says
+        that so many were imported as NaN throughout.
 
     Raises
     ------

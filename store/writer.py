@@ -8,6 +8,7 @@ range. Empty chunks are written too: a missing file is always an error, never ze
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, ZstdCodec
+from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
 from optotype.schemas.errors import ConflictError
@@ -71,13 +73,19 @@ class ArrayWriter:
                     hint="Move it away, or choose another name.",
                 )
             self._group = zarr.create_group(LocalStore(self._draft.path), zarr_format=3, attributes=self._attrs)
-        except BaseException:
-            self._draft.__exit__()
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._draft.__exit__(*error)
+        try:
+            if error and error[0] is not None:
+                # An interrupt ends the wait for Zarr's threads, not their writing: files made from here on would
+                # bring the folder back after it is removed.
+                sync(_others_done())
+        finally:
+            self._draft.__exit__(*error)
 
     def add_rows(
         self,
@@ -211,6 +219,13 @@ class ArrayWriter:
             expected.update(f"{name}/c/" + "0/" * along + str(i) + "/0" * after for i in range(count))
         if present != expected:
             raise RuntimeError(f"wrote other files than planned: {sorted(present ^ expected)[:5]}")
+
+
+async def _others_done() -> None:
+    """Wait for what Zarr is writing at this moment, whether it succeeds or not."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others)
 
 
 def is_replaceable(folder: Path) -> bool:

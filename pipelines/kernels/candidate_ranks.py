@@ -2,9 +2,10 @@
 
 Products of unit rows are float32. Whatever comes within 1e-5 of a threshold or of the largest value is scored again by
 :func:`~optotype.pipelines.kernels.pair_mining.cosines`, one fixed float64 routine whose value hangs on the two rows
-alone, and rounded to 12 decimals; equal means equal to 1e-12. So counts hang on no size of a block, and float32
-rounding neither makes a tie nor breaks one. (The error of a float32 product of unit rows is some 1e-6, also where all
-of its terms have one sign.)
+alone, and rounded to 12 decimals; equal means equal after rounding to 12 decimals, which is transitive. So counts hang
+on no size of a block, and float32 rounding neither makes a tie nor breaks one. Cosines that come out 1e-16 apart on the
+two sides of a half of 1e-12 round to different values and count as different. (The error of a float32 product of unit
+rows is some 1e-6, also where all of its terms have one sign.)
 """
 
 from __future__ import annotations

@@ -28,10 +28,14 @@ from optotype.pipelines.retrieval.cells import (
 from optotype.pipelines.retrieval.embeddings import Embeddings, one_space
 from optotype.pipelines.retrieval.measures import POLICIES
 from optotype.pipelines.retrieval.ranks import Ranks, rank_truths
+from optotype.pipelines.retrieval.tiles import MOST_TIED
 from optotype.pipelines.scheduler import scheduler
 from optotype.schemas.errors import InvalidDataError, Problem, UsageError, did_you_mean
 
-__all__ = ["Retrieval", "evaluate"]
+__all__ = ["MOST_K", "Retrieval", "check_options", "evaluate"]
+
+MOST_K = 1_000_000
+"""The largest k of hit@k and nDCG@k."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,12 @@ def evaluate(
 ) -> Retrieval:
     """Rank each query's candidates by cosine and measure where the truth stands.
 
-    Cosines that are equal to 1e-12 are tied; see `optotype.pipelines.kernels.candidate_ranks`. Policies and formulas
-    stand in `optotype.pipelines.retrieval.measures`. Candidates of one list with equal targets are one, as similar as
-    the most similar of them. A query without a usable vector (no embedding, NaN, Inf, zeros) is wrong, and so is one
-    whose truth has none; such candidates win nothing. A task of which no query, or no candidate, has an embedding in
-    any language is one that the model cannot do: null.
+    Cosines that are equal after rounding to 12 decimals are tied. That is transitive and hangs on no size of a block;
+    equal cosines that are computed 1e-16 apart on the two sides of a half of 1e-12 count as different. See
+    `optotype.pipelines.kernels.candidate_ranks`. Policies and formulas: `optotype.pipelines.retrieval.measures`.
+    Candidates of one list with equal targets are one, as similar as the most similar of them. A query without a usable
+    vector (no embedding, NaN, Inf, zeros) is wrong, and so is one whose truth has none; such candidates win nothing. A
+    task of which no query, or no candidate, has an embedding in any language is one that the model cannot do: null.
 
     Memory is bounded, whatever the number of candidates and channels: strings and indices of the task set, a byte a
     row, and blocks (`Limits`); candidates are read twice for every 2,048 queries. Where a model makes all candidates
@@ -102,7 +107,7 @@ def evaluate(
         ``states(text, channel)``, coordinate ``text``; dask or NumPy, any float type. Several are taken as one by the
         union of their ids.
     at : sequence of int
-        Values of k for hit@k and nDCG@k.
+        Values of k for hit@k and nDCG@k, each 1 to `MOST_K`.
     ties : {"expected", "optimistic", "pessimistic"}
         Which policy averages, gaps and ``p_at_1`` go by.
     unable : collection of str
@@ -120,11 +125,12 @@ def evaluate(
     Raises
     ------
     UsageError
-        A k below 1 or given twice, an unknown policy, a task that the set does not have.
+        A k out of range or given twice, an unknown policy, a task that the set does not have, or every task declared as
+        one that the model cannot do.
     InvalidDataError
         Arrays of other numbers of channels, an id in two arrays, no query or no candidate with an embedding at all.
     """
-    _check(at, ties, bootstrap)
+    check_options(at=at, ties=ties, bootstrap=bootstrap)
     names = ordered_tasks(_strings(tasks, "task"))
     languages = ordered_languages(_strings(tasks, "language"))
     for name in unable:
@@ -133,13 +139,17 @@ def evaluate(
                 f"--unable {name}: the set has no such task",
                 hint=did_you_mean(name, names) or f"It has {', '.join(names)}.",
             )
+    if not set(names) - set(unable):
+        raise UsageError(
+            f"every task is --unable ({', '.join(names)}), so there is nothing to evaluate", hint="Leave one out."
+        )
     asked, offered = Embeddings(queries, "queries"), Embeddings(candidates, "candidates")
     one_space(asked, offered)
     located = Located(tasks, asked, offered)
     cells = _cells(tasks, names, languages)
     reasons = unable_tasks(located, cells, unable)
     if set(reasons.values()) - {"declared"} and len(reasons) == len(names):
-        raise _nothing(located, queries, candidates)
+        raise _nothing(located, queries, candidates, _few_found(located, cells, unable))
     chosen = [places for (task, _), places in cells.items() if task not in reasons]
     with scheduler("threads", workers=workers) as place:
         ranks = rank_truths(
@@ -169,15 +179,20 @@ def evaluate(
     values = {(row["task"], row["language"]): row["p_at_1"] for row in rows}
     agreements = _agreements(tasks, {cell: cells[cell] for cell in cells if cell[0] not in reasons}, ranks)
     by_language = language_rows(values, names, languages, agreements, ties)
-    notes = _notes(rows, reasons, names, languages)
+    notes = [
+        *_few_found(located, cells, unable),
+        *_notes(rows, reasons, names, languages),
+        *_undecided(agreements),
+    ]
     p1 = np.full(len(located.rows), np.nan)
     p1[outcome.places] = outcome.measures.p1["expected"]
     return Retrieval(rows, by_language, macro_row(by_language, names), invalid, notes, p1)
 
 
-def _check(at: Sequence[int], ties: str, bootstrap: int) -> None:
-    if not at or min(at) < 1 or len(set(at)) < len(at):
-        raise UsageError(f"at: one k or more, each 1 or more and once, got {list(at)}")
+def check_options(*, at: Sequence[int], ties: str, bootstrap: int) -> None:
+    """UsageError unless `evaluate` takes these options."""
+    if not at or min(at) < 1 or max(at) > MOST_K or len(set(at)) < len(at):
+        raise UsageError(f"at: one k or more, each 1 to {MOST_K:,} and once, got {list(at)}")
     if ties not in POLICIES:
         raise UsageError(f"ties is one of {', '.join(POLICIES)}, got {ties!r}")
     if bootstrap < 0:
@@ -207,7 +222,41 @@ def _agreements(tasks: xr.Dataset, cells: Mapping[Cell, NDArray[np.int64]], rank
     }
 
 
-def _nothing(located: Located, queries: Sequence[xr.Dataset], candidates: Sequence[xr.Dataset]) -> InvalidDataError:
+def _few_found(located: Located, cells: Mapping[Cell, NDArray[np.int64]], declared: Collection[str]) -> list[str]:
+    """A note for each side on which fewer than half of the ids that are asked for have a row: it may be the other's."""
+    places = np.concatenate([np.empty(0, np.int64), *(own for (task, _), own in cells.items() if task not in declared)])
+    notes = []
+    for kind, own, rows, given, other in (
+        ("query", places, located.rows, located.queries, located.candidates),
+        ("candidate", located.members(places), located.candidate_rows, located.candidates, located.queries),
+    ):
+        if (rows[own] >= 0).all():
+            continue
+        ids = np.unique(located.tasks[f"{kind}_embedding"].values[own])
+        found = int((given.find(ids) >= 0).sum())
+        if 2 * found >= len(ids):
+            continue
+        there = int((other.find(ids) >= 0).sum())
+        more = f"the arrays of the {other.side} have {there}"
+        more += ": are --queries and --candidates swapped?" if there > found else ", no more than that"
+        notes.append(f"{given.side}: {found} of {len(ids)} ids that are asked for have a row; {more}")
+    return notes
+
+
+def _undecided(agreements: Mapping[Cell, Mapping[str, Any]]) -> list[str]:
+    """A note for each cell whose agreement leaves items out because too many candidates share a first place."""
+    counts = [(*cell, int(found["left_out"]["undecided"])) for cell, found in agreements.items()]
+    return [
+        f"{task}, {language}: agreement with English leaves {count} item(s) out, whose first place more than "
+        f"{MOST_TIED:,} candidates share"
+        for task, language, count in counts
+        if count
+    ]
+
+
+def _nothing(
+    located: Located, queries: Sequence[xr.Dataset], candidates: Sequence[xr.Dataset], few: Sequence[str]
+) -> InvalidDataError:
     """No task can be evaluated: the ids are other ones."""
     problems = []
     for kind, rows, arrays in (
@@ -222,9 +271,10 @@ def _nothing(located: Located, queries: Sequence[xr.Dataset], candidates: Sequen
             problems.append(Problem(kind, "no-embedding", message))
     if not problems:
         problems.append(Problem("task", "no-embedding", "each lacks the embeddings of all its queries or candidates"))
+    swapped = [line for line in few if "swapped" in line]
     return InvalidDataError(
         "Nothing can be evaluated with these arrays",
-        problems,
+        [*problems, *(Problem("arrays", "swapped", line) for line in swapped)],
         hint="Rows are found by the embedding ids of the task set: encode its tables of queries and candidates.",
     )
 

@@ -74,7 +74,7 @@ def _plain(text: str | bytes) -> dict[str, Any]:
 
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise FormatError(f"{FILE}: not YAML ({' '.join(str(error).split())})") from error
     return document if isinstance(document, dict) else {}
 

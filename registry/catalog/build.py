@@ -245,7 +245,7 @@ def _is_catalog(folder: Path) -> bool:
         return True
     try:
         document = json.loads((folder / DOCUMENT).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(document, dict) and document.get("kind") == _KIND
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import click
@@ -81,6 +81,18 @@ def array_group(kind: Kind, *, help_text: str, name: str, file: str) -> Group:
     return group
 
 
+def _keep_invalid(kind: Kind) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option of states alone."""
+    if kind != "states":
+        return lambda command: command
+    return click.option(
+        "--keep-invalid",
+        is_flag=True,
+        help="Store rows that hold NaN or Inf, as NaN; optotype retrieve counts them as wrong, what else reads states "
+        "refuses them.",
+    )
+
+
 def _add_import(group: Group, kind: Kind, name: str, file: str) -> None:
     @group.command(
         "import",
@@ -98,12 +110,16 @@ def _add_import(group: Group, kind: Kind, name: str, file: str) -> None:
     @click.argument("name", metavar="NAME")
     @click.argument("file", metavar="FILE")
     @click.option("--no-track", is_flag=True, help="Do not hand the array to DVC.")
+    @_keep_invalid(kind)
     @as_json
     @click.pass_context
-    def import_(ctx: click.Context, name: str, file: str, no_track: bool, as_json: bool) -> None:
+    def import_(
+        ctx: click.Context, name: str, file: str, no_track: bool, as_json: bool, keep_invalid: bool = False
+    ) -> None:
         from optotype.registry.arrays import import_array
 
-        row = import_array(needed_project(ctx), kind, name, file, track=not no_track, say=note)
+        project = needed_project(ctx)
+        row = import_array(project, kind, name, file, track=not no_track, keep_invalid=keep_invalid, say=note)
         if as_json:
             emit_json(row)
         else:

@@ -194,7 +194,8 @@ def mixtures(ranking: Path, out: Path, title: str, as_json: bool) -> None:
     type=click.Path(path_type=Path),
     required=True,
     metavar="FILE",
-    help="retrieval.json, as optotype emoji retrieval --out writes it.",
+    help="retrieval.json of kind emoji-retrieval, as optotype emoji retrieval --out writes it; not of kind retrieval, "
+    "as optotype retrieve --out does.",
 )
 @options.out_folder("Folder for retrieval.html and retrieval.json; not that of FILE.")
 @click.option("--title", default="Retrieval over emoji", show_default=True, metavar="TEXT", help="Heading.")

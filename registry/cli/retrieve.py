@@ -18,6 +18,7 @@ __all__ = ["retrieve"]
 _POLICIES = ("expected", "optimistic", "pessimistic")
 _SHOWN = 5  # of what is invalid
 _MOST_RESAMPLES = 1_000_000
+_MOST_K = 1_000_000
 
 
 def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> list[int]:
@@ -26,8 +27,9 @@ def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> list[int]:
         ranks = [int(part) for part in value.split(",")]
     except ValueError:
         ranks = []
-    if not ranks or min(ranks) < 1 or len(set(ranks)) < len(ranks):
-        raise click.BadParameter(f"{value!r}: whole numbers from 1, each once, as in 1,5,10", ctx, param)
+    if not ranks or min(ranks) < 1 or max(ranks) > _MOST_K or len(set(ranks)) < len(ranks):
+        message = f"{value!r}: whole numbers from 1 to {_MOST_K:,}, each once, as in 1,5,10"
+        raise click.BadParameter(message, ctx, param)
     return ranks
 
 
@@ -58,7 +60,7 @@ def _arrays(side: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     required=True,
     metavar="TASKS",
     shell_complete=complete_names("tasks"),
-    help="Task set: name, path or URL; NAME:TASK or NAME:TASK:LANGUAGE for a part of it.",
+    help="Task set: name, path or URL; NAME[:TASK[:LANGUAGE]] for a part of it.",
 )
 @click.option(
     "--ties",
@@ -73,7 +75,7 @@ def _arrays(side: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     show_default=True,
     callback=_ranks,
     metavar="K,K,...",
-    help="Values of k for hit@k and nDCG@k.",
+    help=f"Values of k for hit@k and nDCG@k, 1 to {_MOST_K:,}.",
 )
 @click.option(
     "--unable", multiple=True, metavar="TASK", help="A task that the model cannot do: null, not wrong; repeatable."
@@ -106,10 +108,12 @@ def retrieve(
 ) -> None:
     """Evaluate embeddings by retrieval: how often is the right candidate the most similar one?
 
-    P@1 is in percent, by cosine. Where the truth shares the first place with others, expected counts its share of the
-    tie, optimistic a hit, pessimistic a miss. Candidates with one target are one. A query without a usable vector
-    (missing, NaN, zeros) is wrong and is named; a task none of whose queries or candidates has a vector is one that the
-    model cannot do: null, and so is every average over it. AVG-3 is the mean of i2t, t2i and c, AVG that of all tasks.
+    P@1 is in percent, by cosine. Cosines that are equal after rounding to 12 decimals are tied; equal ones that come
+    out 1e-16 apart on the two sides of a half of 1e-12 count as different. Where the truth shares the first place with
+    others, expected counts its share of the tie, optimistic a hit, pessimistic a miss. Candidates with one target are
+    one. A query without a usable vector (missing, NaN, zeros) is wrong and is named; a task none of whose queries or
+    candidates has a vector is one that the model cannot do: null, and so is every average over it. AVG-3 is the mean of
+    i2t, t2i and c, AVG that of all tasks. A gap is English less the language: positive means worse than English.
     """
     from optotype.pipelines.progress import reporter
     from optotype.registry import retrievals

@@ -80,7 +80,7 @@ def _replaceable(folder: Path) -> bool:
         return True
     try:
         return bool(json.loads((folder / MARK).read_text(encoding="utf-8")).get("kind") == KIND)
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return False
 
 

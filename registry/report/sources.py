@@ -12,7 +12,9 @@ from optotype.schemas.errors import FormatError, NotFoundError, Problem
 __all__ = ["of_one_panel", "read_document", "read_rows"]
 
 
-def read_document(path: Path, *, kind: str, newest: int, needs: Sequence[str], hint: str) -> dict[str, Any]:
+def read_document(
+    path: Path, *, kind: str, newest: int, needs: Sequence[str], hint: str, others: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """A versioned JSON document of one kind.
 
     Parameters
@@ -26,6 +28,8 @@ def read_document(path: Path, *, kind: str, newest: int, needs: Sequence[str], h
         Keys that it has to have.
     hint : str
         The command that writes such a document.
+    others : mapping of str to str, optional
+        Kinds that it may be taken for, and what to say of each: what it is, and what to do with it.
 
     Raises
     ------
@@ -39,8 +43,10 @@ def read_document(path: Path, *, kind: str, newest: int, needs: Sequence[str], h
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotFoundError(f"there is no {path}", hint=f"Make it: {hint}") from error
     document = parse_document(text, kind=kind, where=str(path), newest=newest)
-    if document.get("kind") != kind:
-        raise FormatError(f"{path}: its kind is {document.get('kind')!r}, not {kind!r}", hint=f"Make it: {hint}")
+    found = document.get("kind")
+    if found != kind:
+        more = (others or {}).get(found, "") if isinstance(found, str) else ""
+        raise FormatError(f"{path}: its kind is {found!r}, not {kind!r}", hint=f"{more} Make it: {hint}".strip())
     missing = [name for name in needs if name not in document]
     if missing:
         raise FormatError(f"{path}: this {kind} has no {', '.join(missing)}", hint=f"Make it again: {hint}")

@@ -51,10 +51,19 @@ def import_features(target: Path, file: str | Path, *, inputs_extra: Mapping[str
         return import_rows(FEATURES_MEMBERS, Path(target), members, inputs_extra or {})
 
 
-def import_states(target: Path, file: str | Path, *, inputs_extra: Mapping[str, Any] | None = None) -> Manifest:
+def import_states(
+    target: Path, file: str | Path, *, inputs_extra: Mapping[str, Any] | None = None, keep_invalid: bool = False
+) -> Manifest:
     """Store text states from a file that holds ``ids`` (n strings) and ``states`` (n, d).
 
     Everything else as for `import_features`.
+
+    Parameters
+    ----------
+    keep_invalid : bool
+        Whether rows that hold NaN or infinity are stored, as NaN throughout; the attribute ``invalid_rows`` and the
+        inputs say how many, where there are any. Refused by default. Retrieval counts such rows as wrong; what else
+        reads states refuses them.
     """
     with open_members(file) as members:
-        return import_rows(STATES_MEMBERS, Path(target), members, inputs_extra or {})
+        return import_rows(STATES_MEMBERS, Path(target), members, inputs_extra or {}, keep_invalid=keep_invalid)

@@ -157,7 +157,7 @@ def _metadata(file: str) -> dict[str, list[Any]]:
         with safe_open(file, framework="numpy") as opened:
             texts = opened.metadata() or {}
         lists = {name: json.loads(texts[name]) for names in _LABELS.values() for name in names if name in texts}
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise FormatError(f"{file}: its metadata cannot be read ({error})") from error
     bad = [name for name, value in lists.items() if not isinstance(value, list)]
     if bad:

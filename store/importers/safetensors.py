@@ -35,7 +35,7 @@ def members(path: str) -> Iterator[Members]:
         with safe_open(path, framework="numpy") as opened:  # checks the header against the file
             names, metadata = list(opened.keys()), opened.metadata() or {}
         header, start = _header(path)
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise FormatError(f"{path}: not a readable .safetensors file ({error})") from error
     found = Members(path, {})
     for name in names:
@@ -55,7 +55,7 @@ def members(path: str) -> Iterator[Members]:
     if "ids" in metadata:
         try:
             found.ids = json.loads(metadata["ids"])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FormatError(f"{path}: metadata ids is not JSON ({error})") from error
         if not isinstance(found.ids, list):
             raise FormatError(f"{path}: metadata ids is a JSON list, got {type(found.ids).__name__}")

@@ -155,7 +155,7 @@ def _read_ids(path: Path) -> list[Any]:
         if path.suffix == ".txt":
             return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
         ids = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: not readable ({error})") from error
     if not isinstance(ids, list):
         raise FormatError(f"{path}: a JSON list of ids is wanted, got {type(ids).__name__}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +13,15 @@ import numpy as np
 
 from optotype.schemas.errors import InvalidDataError, Problem, did_you_mean
 from optotype.schemas.names import id_problems
-from optotype.store.checks import FLOATS, FiniteScan, check_row_size, limited
+from optotype.store.checks import FLOATS, FiniteScan, blanked, check_row_size, limited
 from optotype.store.importers.source import BARE, Member, Members
 from optotype.store.manifest import Manifest
-from optotype.store.rows import FEATURES, STATES, RowKind, write_rows
+from optotype.store.rows import FEATURES, INVALID_ROWS, STATES, RowKind, write_rows
 
 __all__ = ["FEATURES_MEMBERS", "STATES_MEMBERS", "MemberNames", "import_rows"]
 
 _BLOCK_BYTES = 8 << 20
+_KEEP = "Embeddings for optotype retrieve may have such rows, which count as wrong there: --keep-invalid"
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,22 @@ class _Table:
     row_size: Any  # int64 (n,) for features, else None
 
 
-def import_rows(names: MemberNames, target: Path, members: Members, extra: Mapping[str, Any]) -> Manifest:
-    """Check the members and write the array; see `optotype.store.importers.import_features`."""
+def import_rows(
+    names: MemberNames, target: Path, members: Members, extra: Mapping[str, Any], *, keep_invalid: bool = False
+) -> Manifest:
+    """Check the members and write the array; see `optotype.store.importers.import_features` and `import_states`."""
     problems = list(members.problems)
     table = _find(names, members, problems)
     if problems or table.ids is None or table.values is None:
-        problems += _scan(names, table)
-        raise InvalidDataError(f"{members.where} refused, nothing was written:", limited(problems))
+        problems += [] if keep_invalid else _scan(names, table)
+        raise _refused(names, members, problems)
     ids, values = table.ids, table.values
     order = np.array(sorted(range(len(ids)), key=ids.__getitem__), dtype=np.int64)
     ends = np.cumsum(table.row_size) if table.is_ragged else np.arange(1, len(ids) + 1)
     starts = np.concatenate([[0], ends[:-1]])
+    # Counted first, for attributes are written before rows are.
+    invalid = _count_invalid(values) if keep_invalid else 0
+    noted = {INVALID_ROWS: invalid} if invalid else {}
     with ExitStack() as stack:
         if not values.random_access and not np.array_equal(order, np.arange(len(order))):
             values = stack.enter_context(_Unpacked(values, target.parent)).member
@@ -77,14 +83,29 @@ def import_rows(names: MemberNames, target: Path, members: Members, extra: Mappi
                 target,
                 ids=[ids[i] for i in order],
                 row_size=None if table.row_size is None else table.row_size[order],
-                blocks=_gather(values, starts[order], ends[order]),
+                blocks=_gather(values, starts[order], ends[order])
+                if not invalid
+                else (blanked(block, values.dtype)[0] for block in _gather(values, starts[order], ends[order])),
                 dtype=values.dtype,
-                inputs=lambda digest: {"operation": "import", "digest": digest, **extra},
-                attrs=None,
+                inputs=lambda digest: {"operation": "import", "digest": digest, **noted, **extra},
+                attrs=noted or None,
+                blank=bool(invalid),
             )
         except InvalidDataError as error:
-            summary = f"{members.where} refused, nothing was written:"
-            raise InvalidDataError(summary, limited(error.problems), hint=error.hint) from None
+            raise _refused(names, members, error.problems, error.hint) from None
+
+
+def _refused(
+    names: MemberNames, members: Members, problems: Sequence[Problem], hint: str | None = None
+) -> InvalidDataError:
+    if names.kind is STATES and any(problem.kind in ("nan", "infinite") for problem in problems):
+        hint = hint or _KEEP
+    return InvalidDataError(f"{members.where} refused, nothing was written:", limited(problems), hint=hint)
+
+
+def _count_invalid(values: Member) -> int:
+    rows = np.arange(values.shape[0])
+    return sum(blanked(block, values.dtype)[1] for block in _gather(values, rows, rows + 1))
 
 
 def _find(names: MemberNames, members: Members, problems: list[Problem]) -> _Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from optotype.store.checks import limited
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["CANDIDATE_TEXTS", "LANGUAGE", "QUERY_TEXTS", "TASK", "TaskRows", "spans"]
+__all__ = ["CANDIDATE_TEXTS", "LABELS", "LANGUAGE", "QUERY_TEXTS", "TASK", "TaskRows", "spans"]
 
 QUERY_TEXTS = ("query", "task", "language", "item", "query_embedding", "query_text", "query_image")
 CANDIDATE_TEXTS = (
@@ -30,7 +30,7 @@ CANDIDATE_TEXTS = (
 )
 TASK = re.compile(r"[a-z0-9-]+")
 LANGUAGE = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
-_LABELS = {
+LABELS = {
     "task": (TASK, "lower-case letters, digits and hyphens"),
     "language": (LANGUAGE, "letters and digits, hyphens inside, such as en or pt-BR"),
 }
@@ -158,14 +158,20 @@ class TaskRows:
             lists=[np.sort(place[self.lists[old]]) for old in numbers],
         )
 
-    def problems(self) -> list[Problem]:
-        """Everything that is wrong with the rows: ids, labels, texts, lists, what is right."""
+    def problems(self, *, implied: Collection[tuple[str, str]] = ()) -> list[Problem]:
+        """Everything that is wrong with the rows: ids, labels, texts, lists, what is right.
+
+        Parameters
+        ----------
+        implied : collection of (str, str)
+            Place (``""``: any) and kind of problems that are left out, since what they follow from is told already.
+        """
         if not self.queries["query"]:
             return [Problem("query", "empty", "there are no queries; a task set has at least one")]
         found = id_problems(self.queries["query"], "query") + id_problems(self.candidates["candidate"], "candidate")
         for name, of in (("query_embedding", self.queries), ("candidate_embedding", self.candidates)):
             found += id_problems(list(dict.fromkeys(of[name])), name)
-        for name, (pattern, words) in _LABELS.items():
+        for name, (pattern, words) in LABELS.items():
             for value in dict.fromkeys(self.queries[name]):
                 if pattern.fullmatch(value) is None:
                     found.append(Problem(name, f"bad-{name}", f"{words}, got {value!r}"))
@@ -177,7 +183,8 @@ class TaskRows:
                 found.append(Problem(f"candidate {identity!r}", "no-target", message))
         found += _differing("query_embedding", self.queries, ("query_text", "query_image"))
         found += _differing("candidate_embedding", self.candidates, ("candidate_text", "candidate_image"))
-        return limited([*found, *self._truth_problems()])
+        found += self._truth_problems()
+        return limited(p for p in found if not implied or {("", p.kind), (p.where, p.kind)}.isdisjoint(implied))
 
     def _truth_problems(self) -> list[Problem]:
         """Empty lists, queries that nothing is right for, what is right and not in the list, grades."""

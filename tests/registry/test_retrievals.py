@@ -128,6 +128,7 @@ def test_a_part_is_what_the_whole_has_of_it(root: Path) -> None:
         ("./data/tasks/mmmeb:vqa", ("./data/tasks/mmmeb", "vqa", None)),
         ("s3://bucket/mmmeb", ("s3://bucket/mmmeb", None, None)),
         ("http://host:8000/mmmeb:i2t:it", ("http://host:8000/mmmeb", "i2t", "it")),
+        ("mmmeb:I2T", ("mmmeb", "I2T", None)),
     ],
 )
 def test_task_reference(text: str, parts: Any) -> None:
@@ -197,3 +198,16 @@ def test_null_cells_are_empty_in_the_tables(root: Path) -> None:
     line = next(row for row in _rows(root / "out" / "cells.csv") if row["task"] == "c")
     assert (line["p1_expected"], line["hit_5_expected"], line["unable"]) == ("", "", "declared")
     assert _rows(root / "out" / "languages.csv")[0]["avg"] == ""
+
+
+@pytest.mark.parametrize("text", ["", ":", "five:", "five::it", ":i2t", "five:i2t:it:x", "./five::it", "s3://b/five:"])
+def test_what_is_no_part_of_a_task_set(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        task_reference(text)
+    assert "NAME[:TASK[:LANGUAGE]]" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("model", ["", " ", "a\nb", "a\x1b[0m", "\u2028"])
+def test_a_label_is_one_line_of_text(root: Path, model: str) -> None:
+    with pytest.raises(UsageError, match="--model"):
+        retrieve(["q"], ["c"], "small", model=model)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,12 @@ from panels import make_panel
 from optotype.pipelines.compression import compress as pipeline
 from optotype.pipelines.compression import frontier as frontier_pipeline
 from optotype.pipelines.selectors.selector import SELECTORS
-from optotype.registry import compressions, frontiers
+from optotype.registry import compressions, frontiers, suites
 from optotype.registry.cli import panel_options
 from optotype.registry.cli.root import cli
 from optotype.registry.panels import import_scores
-from optotype.registry.suites import write_table
-from optotype.schemas.errors import NotFoundError, UsageError
+from optotype.registry.suites import check_out, write_table
+from optotype.schemas.errors import ExternalError, NotFoundError, UsageError
 from optotype.store.panels import open_panel
 from optotype.store.project import Project
 
@@ -245,3 +247,28 @@ def test_tables_keep_types_and_missing_values(tmp_path: Path) -> None:
     ]
     write_table(table.iloc[:0], tmp_path / "empty.parquet")
     assert pq.read_table(tmp_path / "empty.parquet").schema == found.schema
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    """Nothing is left behind by looking; what rights do not tell of is tried."""
+    assert check_out(tmp_path / "a" / "b") == tmp_path / "a" / "b"
+    assert list(tmp_path.iterdir()) == []
+    for out in ("/proc/optotype-out", tmp_path / ("a" * 300), "a\0b"):
+        with pytest.raises(UsageError):
+            check_out(out)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(UsageError):
+        check_out(tmp_path / "loop" / "out")
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, ExternalError), (errno.EROFS, UsageError)])
+def test_why_a_folder_cannot_be_written(
+    number: int, kind: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(suites.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(kind, match=os.strerror(number)):
+        check_out(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

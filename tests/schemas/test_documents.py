@@ -57,3 +57,9 @@ def test_older_and_equal_versions_are_read() -> None:
     for version in (1, 2):
         text = json.dumps({"format_version": version, "x": 1})
         assert parse_document(text, kind="thing", where="f", newest=2)["x"] == 1
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000])
+def test_what_is_nested_too_deep_is_no_document(text: str) -> None:
+    with pytest.raises(FormatError, match=r"f\.json: not a JSON thing"):
+        parse_document(text, kind="thing", where="f.json", newest=1)

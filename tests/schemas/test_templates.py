@@ -233,3 +233,17 @@ def test_a_problem_of_a_document(path: str, value: object, expected: tuple[str, 
 def test_all_problems_are_listed() -> None:
     broken = {**MINE, "name": "", "version": "x", "tasks": {"t2i": {"query": {"end_mark": "x", "prompts": {"en": ""}}}}}
     assert [kind for _, kind in problems(json.dumps(broken))] == ["bad-name", "bad-version", "bad-end-mark", "not-text"]
+
+
+def test_an_unknown_language_is_answered_with_one_list() -> None:
+    with pytest.raises(UsageError) as caught:
+        get_template("mmmeb").prompt("i2t", "query", "zz")
+    assert "it has en, it, es, fr, de" in caught.value.message
+    assert caught.value.hint == "A template of your own can have it: --template FILE.json"
+
+
+def test_x_alone_is_no_version_of_a_template() -> None:
+    with pytest.raises(UsageError, match="'mmmeb@x': x alone is not a version") as caught:
+        get_template("mmmeb@x")
+    assert "mmmeb@1" in str(caught.value.hint)
+    assert get_template("mmmeb@1.x").version == "1.0.0"

@@ -11,6 +11,7 @@ import zarr
 from safetensors.numpy import save_file
 
 from optotype.schemas.errors import ConflictError, FormatError, InvalidDataError, NotFoundError, UsageError
+from optotype.store.export import export_states
 from optotype.store.features import open_features, write_features
 from optotype.store.importers import import_features, import_states, source, table
 from optotype.store.states import open_states, write_states
@@ -447,3 +448,69 @@ def test_what_is_no_file(tmp_path, ragged):
     assert import_features(tmp_path / "b", file.as_uri()) == want
     with pytest.raises(NotFoundError, match=r"no file at /.*none\.npz"):
         import_features(tmp_path / "a", (tmp_path / "none.npz").as_uri())
+
+
+def _states_with(bad, dtype):
+    """Rows (5, 3), ids out of order; some of the values replaced."""
+    rows = np.arange(1, 16, dtype="float32").reshape(5, 3).astype(dtype)
+    for place, value in bad.items():
+        rows[place] = value
+    return {"ids": np.array(["d", "a", "c", "b", "e"]), "states": rows}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("step", [1, 1 << 20])
+def test_rows_that_are_not_finite_are_kept_as_nan(dtype, step, tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "_BLOCK_BYTES", step)
+    arrays = _states_with({(1, 2): np.nan, (3, 0): -np.inf}, dtype)
+    np.savez(tmp_path / "bad.npz", **arrays)
+    np.savez_compressed(tmp_path / "packed.npz", **arrays)
+    with pytest.raises(InvalidDataError) as refused:
+        import_states(tmp_path / "refused", tmp_path / "bad.npz")
+    assert {problem.kind for problem in refused.value.problems} == {"nan", "infinite"}
+    assert "count as wrong" in refused.value.hint
+    assert "--keep-invalid" in refused.value.hint
+    manifest = import_states(tmp_path / "a", tmp_path / "bad.npz", keep_invalid=True)
+    assert manifest.inputs == {"operation": "import", "digest": manifest.digest, "invalid_rows": 2}
+    opened = open_states(tmp_path / "a")
+    assert opened.attrs["invalid_rows"] == 2
+    assert opened["states"].dtype == dtype
+    for name, row in zip(opened["text"].values, opened["states"].values, strict=True):
+        given = arrays["states"][arrays["ids"].tolist().index(name)]
+        np.testing.assert_array_equal(row, given if np.isfinite(given).all() else np.full(3, np.nan))
+    for number, file in enumerate(("packed.npz", "out.npz", "out.safetensors", "out.zarr")):
+        if number:
+            export_states(tmp_path / "a", tmp_path / file)
+        assert import_states(tmp_path / "b", tmp_path / file, keep_invalid=True).digest == manifest.digest
+
+
+def test_rows_of_bfloat16_that_are_not_finite_are_kept_as_nan(tmp_path):
+    header = {
+        "states": {"dtype": "BF16", "shape": [2, 2], "data_offsets": [0, 8]},
+        "__metadata__": {"ids": '["b", "a"]'},
+    }
+    text = json.dumps(header).encode()
+    bits = np.array([[0x3F80, 0x7F80], [0x3F80, 0x4000]], "<u2")
+    (tmp_path / "b.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bits.tobytes())
+    import_states(tmp_path / "a", tmp_path / "b.safetensors", keep_invalid=True)
+    np.testing.assert_array_equal(open_states(tmp_path / "a")["states"].values, [[1, 2], [np.nan, np.nan]])
+
+
+def test_keeping_what_is_not_there_changes_nothing_and_other_problems_are_refused(tmp_path):
+    np.savez(tmp_path / "good.npz", **_states_with({}, "float32"))
+    plain = import_states(tmp_path / "a", tmp_path / "good.npz")
+    assert import_states(tmp_path / "b", tmp_path / "good.npz", keep_invalid=True) == plain
+    assert plain.inputs == {"operation": "import", "digest": plain.digest}
+    assert "invalid_rows" not in open_states(tmp_path / "a").attrs
+    arrays = _states_with({(0, 0): np.nan}, "float32")
+    np.savez(tmp_path / "twice.npz", ids=np.array(["a", "a", "b", "c", "d"]), states=arrays["states"])
+    with pytest.raises(InvalidDataError) as refused:
+        import_states(tmp_path / "c", tmp_path / "twice.npz", keep_invalid=True)
+    assert {problem.kind for problem in refused.value.problems} == {"duplicate-id"}
+
+
+def test_ids_nested_too_deep_are_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((2, 3), "float32"))
+    (tmp_path / "x.ids.json").write_text("[" * 100_000)
+    with pytest.raises(FormatError, match=r"x\.ids\.json: not readable"):
+        import_states(tmp_path / "a", tmp_path / "x.npy")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from optotype.pipelines.emoji.probe.blind import blind_runs
 from optotype.pipelines.emoji.probe.directions import unit
+from optotype.pipelines.emoji.probe.finite import state_problems
 from optotype.pipelines.emoji.probe.fitting import Fit, Side, fit_pair
 from optotype.pipelines.emoji.probe.halves import folds, halves, repeats
 from optotype.pipelines.emoji.probe.maps import PROBES
@@ -155,6 +156,9 @@ def probe_panel(
         problem = Problem("pairs", "too-few-pairs", message)
         raise InvalidDataError("A probe cannot be fitted", [problem], hint="Make more: optotype emoji pairs --n 400")
     fold = folds(sets[train], min(_FOLDS, different // (2 * CHOICES)), seed)
+    problems = [problem for array in states for problem in state_problems(array)]
+    if problems:
+        raise InvalidDataError("A panel takes states that are finite", problems)
     raw = {model: array["states"].values.astype(np.float64) for model, array in zip(models, states, strict=True)}
     similarity = cosines(raw[chosen][held_out])
     questions, notes = make_questions(pairs, held_out, sets, similarity, seed=seed, min_items=min_items)

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from optotype.pipelines.emoji.probe.finite import state_problems
 from optotype.pipelines.emoji.probe.maps import PROBES
 from optotype.pipelines.emoji.probe.table import Pairs
 from optotype.pipelines.ravel import id_differences
@@ -84,6 +85,7 @@ def check_inputs(
         if lacking:
             message = f"{len(lacking)} names that the task set asks for are not in it: {_some(lacking)}"
             problems.append(Problem(f"names {one.language_model}:{one.style}", "missing-name", message))
+        problems += state_problems(one.states)
     of = {name: name.rpartition("/")[2] for name in asked}
     unknown = sorted(name for name in asked if of[name] not in half)
     fitted = sorted(name for name in asked if half.get(of[name], False))
@@ -97,6 +99,8 @@ def check_inputs(
         problems.append(Problem("tasks", "training-half", message))
     if problems:
         hint = "Of one --seed: optotype emoji names, optotype tasks import, optotype emoji retrieval"
+        if {problem.kind for problem in problems} == {"not-finite"}:
+            raise InvalidDataError("Retrieval over emoji takes states that are finite", problems)
         raise InvalidDataError("These do not belong together", problems, hint=hint)
 
 

@@ -35,7 +35,7 @@ class _ImageTextPairs:
                 problems.append(Problem(TABLE, "unreadable", f"not a table with id, image and text ({error.message})"))
         try:
             _source(payload)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             problems.append(Problem(_SOURCE, "document", f"not a JSON object ({error})"))
         return list(dict.fromkeys(problems))
 

@@ -24,7 +24,7 @@ class _Reports:
         for path in sorted(payload.rglob("*.json")):
             try:
                 json.loads(path.read_bytes())
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 problems.append(Problem(path.relative_to(payload).as_posix(), "document", f"not JSON ({error})"))
         return problems
 

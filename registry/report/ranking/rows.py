@@ -44,7 +44,7 @@ def read_rows(ranking: Path | Sequence[Mapping[str, Any]]) -> list[dict[str, Any
             found = json.loads(Path(ranking).read_bytes())
         except FileNotFoundError as error:
             raise NotFoundError(f"no ranking at {ranking}", hint="Make one: optotype rank ... --out DIR") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FormatError(f"{ranking}: not JSON ({error})") from error
         if isinstance(found, dict):
             found = parse_document(json.dumps(found), kind="ranking", where=str(ranking), newest=_NEWEST).get("rows")

@@ -16,6 +16,10 @@ __all__ = ["write_retrieval_report"]
 
 RETRIEVAL_REPORT_FORMAT = 1
 _MAKE = "optotype emoji retrieval --features NAME --names LM:STYLE=ARRAY --tasks TASKS --bootstrap 1000 --out DIR"
+_OTHERS = {
+    "retrieval": "optotype retrieve wrote this, which has no page: its tables are cells.csv and languages.csv. "
+    "The page is of retrieval over emoji."
+}
 _NEEDS = ("parameters", "inputs", "sizes", "rows", "contrasts", "notes")
 
 
@@ -48,7 +52,9 @@ def write_retrieval_report(retrieval: Path, out: Path, *, title: str = "Retrieva
         raise ConflictError(
             f"{path} would be replaced by the report's own retrieval.json", hint="Choose another --out."
         )
-    document = read_document(path, kind="emoji-retrieval", newest=EMOJI_RETRIEVAL_FORMAT, needs=_NEEDS, hint=_MAKE)
+    document = read_document(
+        path, kind="emoji-retrieval", newest=EMOJI_RETRIEVAL_FORMAT, needs=_NEEDS, hint=_MAKE, others=_OTHERS
+    )
     try:
         page, concluded = render(document, title), verdicts(document)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

@@ -164,7 +164,7 @@ def _read_log(path: Path, problems: list[Problem]) -> _Log:
                     continue
                 try:
                     row = json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     problems.append(Problem(f"{path}:{number}", "not-json", f"not JSON ({error}); cut short?"))
                     continue
                 if not isinstance(row, dict):
@@ -298,7 +298,7 @@ def _compare_results(log: _Log, notes: list[str], problems: list[Problem]) -> No
         results = json.loads(beside.read_text(encoding="utf-8-sig"))
         announced = results.get("n-samples", {}).get(log.task, {}).get("effective")
         better = results.get("higher_is_better", {}).get(log.task, {})
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return
     there = len({row.doc_id for row in log.rows})
     if isinstance(announced, int) and announced != there:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -278,7 +279,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 continue
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise FormatError(f"{path}:{number}: not JSON ({error})") from error
             if not isinstance(row, dict):
                 raise FormatError(f"{path}:{number}: a line is one JSON object, got {type(row).__name__}")
@@ -318,7 +319,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise FormatError(f"{path}: a table ends in .csv, .tsv, .parquet or .jsonl (perhaps with .gz)")
     try:
         yield
-    except (pa.ArrowException, UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise FormatError(f"{path}: cannot be read as a table ({' '.join(str(error).split())})") from error
 
 

@@ -49,7 +49,7 @@ def columns_of(path: Path) -> tuple[str, ...]:
         if suffix in SUFFIXES:
             with path.open(encoding="utf-8-sig") as file:
                 return tuple(file.readline().rstrip("\r\n").split("\t" if suffix == ".tsv" else ","))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, RecursionError):
         pass
     return ()
 
@@ -58,7 +58,7 @@ def read_table(path: Path, problems: list[Problem]) -> Table | None:
     """The table in ``path``; None, and a problem more, if it is none."""
     try:
         numbered = list(_records(path))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, RecursionError) as error:
         problems.append(Problem(str(path), "unreadable", f"not a readable {path.suffix[1:]} table ({error})"))
         return None
     columns = dict.fromkeys(name for _, record in numbered for name in record)

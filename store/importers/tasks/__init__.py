@@ -9,7 +9,7 @@ from typing import Any
 
 from optotype.schemas.errors import FormatError, InvalidDataError, NotFoundError, UsageError, did_you_mean
 from optotype.store.checks import limited
-from optotype.store.importers.tasks.lines import Found, first_row
+from optotype.store.importers.tasks.lines import Found, first_row, read_rows
 from optotype.store.importers.tasks.mmeb import read_mmeb
 from optotype.store.importers.tasks.mmmeb import CANDIDATES, read_mmmeb
 from optotype.store.importers.tasks.tables import TableFiles, read_tables
@@ -73,9 +73,10 @@ def import_tasks(
     InvalidDataError
         Every problem found, with file and line; nothing is written.
     UsageError
-        Options that do not fit the form, no such form, files of several forms.
+        Options that do not fit the form, no such form, files of several forms, a file that is given twice.
     NotFoundError, FormatError, ConflictError
-        No such file; a file of no known form; something that is no array is in the way.
+        No such file (all that are missing); files of no known form or that cannot be read (all of them, and the
+        problems of the others); something that is no array is in the way.
     """
     if form not in TASK_FORMS:
         raise UsageError(f"no form {form!r}; there are {', '.join(TASK_FORMS)}", hint=did_you_mean(form, TASK_FORMS))
@@ -87,9 +88,10 @@ def import_tasks(
         if queries is None or candidates is None or relevance is None:
             raise UsageError("tables are three: queries, candidates, relevance", hint=_TABLES_HINT)
         tables = TableFiles(Path(queries), Path(candidates), Path(relevance), None if lists is None else Path(lists))
+        _check_there(tables.paths())
         rows, files = read_tables(tables, task=task, language=language, found=found), tables.paths()
     else:
-        files = _files(paths)
+        files = _files(paths, () if candidates is None else [Path(candidates)])
         chosen = chosen or _form_of(files)
         given: dict[str, Any] = {"--queries": queries, "--relevance": relevance, "--lists": lists}
         if chosen == "mmmeb":
@@ -118,7 +120,13 @@ def _write(
     extra: Mapping[str, Any],
     say: Callable[[str], None] | None,
 ) -> Manifest:
-    problems = [*found.problems, *(rows.problems() if rows.query_list or not found.problems else ())]
+    problems = list(found.problems)
+    if rows.query_list or not found.number():
+        problems += rows.problems(implied=found.implied)
+    if found.faults:
+        lines = [*found.faults, *map(str, limited(problems))]
+        listed = "".join(f"\n  - {line}" for line in lines)
+        raise FormatError(lines[0] if len(lines) == 1 else f"tasks refused, nothing was written:{listed}")
     if problems:
         raise InvalidDataError("tasks refused, nothing was written:", limited(problems))
     found.leave_out("candidate in no list", rows.unused())
@@ -136,29 +144,47 @@ def _write(
     return manifest
 
 
-def _files(paths: Sequence[str | Path]) -> list[Path]:
-    """The files that are meant, those of folders sorted by name."""
+def _check_there(paths: Sequence[Path]) -> None:
+    """Refuse files that are missing, naming all."""
+    if missing := [str(path) for path in paths if not path.is_file()]:
+        raise NotFoundError(f"no file at {', '.join(missing)}")
+
+
+def _files(paths: Sequence[str | Path], others: Sequence[Path] = ()) -> list[Path]:
+    """The files that are meant, those of folders sorted by name; ``others`` have to be there, too."""
     if not paths:
         raise UsageError("no files to import", hint="optotype tasks import NAME PATH...")
     files: list[Path] = []
+    missing = [str(path) for path in map(Path, paths) if not path.exists()]
+    missing += [str(path) for path in others if not path.is_file()]
+    if missing:
+        raise NotFoundError(f"no file or folder at {', '.join(missing)}")
     for path in map(Path, paths):
         if not path.is_dir():
-            if not path.exists():
-                raise NotFoundError(f"no file or folder at {path}")
             files.append(path)
             continue
         inside = sorted(f for f in path.iterdir() if f.name.lower().endswith(_SUFFIXES) and f.is_file())
         if not inside:
             raise FormatError(f"{path}: no files that end in {', '.join(_SUFFIXES)} in it")
         files += inside
-    return list(dict.fromkeys(files))
+    first: dict[Path, Path] = {}
+    twice = [str(path) for path in files if first.setdefault(path.resolve(), path) is not path]
+    if twice:
+        raise UsageError(f"given twice: {', '.join(twice)}", hint="Name each file once, alone or by its folder.")
+    return files
 
 
 def _form_of(files: Sequence[Path]) -> str:
-    """The form that the first lines show."""
+    """The form that the first lines show; if a file shows none, what is wrong with each file."""
     forms: dict[str, Path] = {}
+    faults: dict[Path, str] = {}
+    strange = False
     for path in files:
-        row = first_row(path)
+        try:
+            row = first_row(path)
+        except FormatError as error:
+            faults[path] = error.message
+            continue
         inner = row.get("dataset_infos")
         if any(isinstance(row.get(name), list) for name in CANDIDATES):
             forms.setdefault("mmmeb", path)
@@ -166,14 +192,24 @@ def _form_of(files: Sequence[Path]) -> str:
             forms.setdefault("mmeb", path)
         else:
             got = ", ".join(map(repr, row))[:200] or "nothing"
-            raise FormatError(
+            strange = True
+            faults[path] = (
                 f"{path}: no known form of tasks; a line has candidates under one of {', '.join(CANDIDATES)} (mmmeb), "
-                f"or label_name, or tgt_text and tgt_img_path (mmeb); got {got}",
-                hint=f"Tables: {_TABLES_HINT}. Or say the form, to see what is wrong with the lines: --form mmmeb",
+                f"or label_name, or tgt_text and tgt_img_path (mmeb); got {got}"
             )
+    if faults:
+        found = Found()
+        for path in files:  # the others may be broken further on
+            for _ in () if path in faults else read_rows(path, found):
+                pass
+        told = [*faults.values(), *found.faults, *map(str, limited(found.problems))]
+        hint = f"Tables: {_TABLES_HINT}. Or say the form, to see what is wrong with the lines: --form mmmeb"
+        listed = "".join(f"\n  - {line}" for line in told)
+        message = told[0] if len(told) == 1 else f"tasks refused, nothing was written:{listed}"
+        raise FormatError(message, hint=hint if strange else None)
     if len(forms) > 1:
-        told = " and ".join(f"{form} ({path})" for form, path in forms.items())
-        raise UsageError(f"files of several forms: {told}", hint="Import them apart.")
+        told = [f"{form} ({path})" for form, path in forms.items()]
+        raise UsageError(f"files of several forms: {' and '.join(told)}", hint="Import them apart.")
     return next(iter(forms))
 
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from optotype.schemas.errors import InvalidDataError, UsageError
-from optotype.store.checks import limited
-from optotype.store.importers.tasks.lines import Found, Line, candidate_name, read_rows, stem
+from optotype.schemas.errors import UsageError
+from optotype.store.importers.tasks.lines import Found, Line, candidate_name, read_rows, spelt, stem
 from optotype.store.tasks.rows import TaskRows
 
 __all__ = ["read_mmeb"]
@@ -31,10 +30,10 @@ _IMAGES = ("cand_img_path", "cand_image", "tgt_img_path", "image")
 
 @dataclass
 class _Dataset:
-    """The candidates of one data set by name."""
+    """The candidates of one data set by name, those of one name by (text, image)."""
 
     name: str
-    places: dict[str, int] = field(default_factory=dict)
+    places: dict[str, dict[tuple[str, str], int]] = field(default_factory=dict)
     waiting: list[tuple[dict[str, Any], dict[int, float]]] = field(default_factory=list)  # ranked against all
 
 
@@ -51,7 +50,8 @@ def read_mmeb(
 
     Ids: a query is ``<dataset>/<its id>``, or ``<dataset>/<line, six digits>`` where it has none; a candidate
     ``<dataset>/<name>``. Nothing says which items are the same, so items are not given. A target of v1 with text and
-    image is named ``<image>\\t<text>``.
+    image is named ``<image>\\t<text>``; targets of a data set that would share a name, such as a text and an image of
+    the same string, are told apart as ``["<image>", "<text>"]``.
 
     Parameters
     ----------
@@ -68,31 +68,39 @@ def read_mmeb(
     all_candidates : bool
         Whether each query is ranked against all candidates of its data set, whatever ``cand_names`` lists.
     found : Found
-        Takes what is wrong. Labels with a score of 0 are left out and counted.
+        Takes what is wrong. Labels with a score of 0 are left out and counted; that queries have neither text nor
+        image is noted.
 
     Raises
     ------
     UsageError
-        Several data sets and candidates that do not say theirs.
-    NotFoundError, FormatError, InvalidDataError
+        Several data sets and candidates that do not say theirs; names of files that make no task; every query lists
+        right candidates alone.
+    NotFoundError
         Of a file.
     """
     rows = TaskRows()
     if language is None:
         found.notes.append("the files do not say their language: taken as en (--language says another)")
     sets = {path: _Dataset(re.sub(r"_info$", "", stem(path))) for path in paths}
+    tasks = {path: task or re.sub(r"[^a-z0-9]+", "-", of.name.lower()).strip("-") for path, of in sets.items()}
+    if nameless := [str(path) for path, label in tasks.items() if not label]:
+        raise UsageError(
+            f"{', '.join(nameless)}: no task can be made of the name; a task is lower-case letters, digits and hyphens",
+            hint="Say it: --task t2i",
+        )
     if candidates is not None:
         _add_candidates(candidates, list(sets.values()), rows, found)
-    only_right = 0
+    only_right = bare = 0
     for path, dataset in sets.items():
-        label = task or re.sub(r"[^a-z0-9]+", "-", dataset.name.lower()).strip("-")
-        at = len(rows.query_list)
+        at, wrong = len(rows.query_list), found.number()
         for line in read_rows(path, found):
-            query = {"task": label, "language": language or "en", **_query(line, dataset.name)}
+            query = {"task": tasks[path], "language": language or "en", **_query(line, dataset.name)}
             pair = _targets_v1(line, dataset, rows, found) if _is_v1(line) else _targets(line, dataset, rows, found)
             if pair is None:
                 continue
             listed, right = pair
+            bare += not query["text"] and not query["image"]
             if not right:
                 found.leave_out("no label with a score above 0")
             elif listed is None or all_candidates:
@@ -101,12 +109,15 @@ def read_mmeb(
                 only_right += set(listed) == set(right)
                 rows.add_query(**query, of_list=rows.add_list(listed), relevant=right)
         if dataset.waiting:
-            whole = rows.add_list(dataset.places.values())
+            whole = rows.add_list(place for alike in dataset.places.values() for place in alike.values())
             for query, right in dataset.waiting:
                 rows.add_query(**query, of_list=whole, relevant=right)
-        if at == len(rows.query_list) and not found.problems:
-            found.refuse(str(path), "empty", "the file has no queries")
-    if only_right == len(rows.query_list) and rows.query_list:
+        if at == len(rows.query_list) and wrong == found.number():
+            found.refuse(str(path), "empty", "the file is empty: it has no queries")
+        _tell_apart(dataset, rows)
+    if bare:
+        found.notes.append(f"{bare} queries have neither text nor image: they go by the ids of their embeddings alone")
+    if not found.number() and only_right == len(rows.query_list) and rows.query_list:
         raise UsageError(
             "every query lists right candidates alone, so that nothing can be wrong: data sets that are ranked "
             "against all their candidates list only what they have scores for",
@@ -200,26 +211,43 @@ def _targets_v1(
     places = []
     for text, image in zip(texts, images, strict=True):
         name = f"{image}\t{text}" if text and image else text or image
-        places.append(_place(dataset, rows, name, text=text, image=image))
+        places.append(_place(dataset, rows, name, text=text, image=image, exact=True))
     found.leave_out("candidate again in its list", len(places) - len(set(places)))
     return places, {places[0]: 1.0}
 
 
-def _place(dataset: _Dataset, rows: TaskRows, name: str, *, text: str = "", image: str = "") -> int:
-    """Place of a candidate; the same name is the same one."""
-    place = dataset.places.get(name)
+def _place(
+    dataset: _Dataset, rows: TaskRows, name: str, *, text: str = "", image: str = "", exact: bool = False
+) -> int:
+    """Place of a candidate; the same name is the same one, if ``exact`` only of the same text and image.
+
+    One that was named without text and image is the one of that name, whatever that is.
+    """
+    alike = dataset.places.setdefault(name, {})
+    if not exact and alike:
+        return next(iter(alike.values()))
+    place = alike.get((text, image), alike.get(("", "")))
     if place is None:
-        place = dataset.places[name] = rows.add_candidate(
+        place = alike[text, image] = rows.add_candidate(
             f"{dataset.name}/{candidate_name(name)}", target=name, text=text, image=image
         )
     return place
 
 
+def _tell_apart(dataset: _Dataset, rows: TaskRows) -> None:
+    """Give other names to those candidates of v1 that differ and would share one; the order of lines is nothing."""
+    for alike in dataset.places.values():
+        for (text, image), place in alike.items() if len(alike) > 1 else ():
+            name = spelt(text, image)
+            identity = f"{dataset.name}/{candidate_name(name)}"
+            for column, value in (("candidate", identity), ("candidate_embedding", identity), ("target", name)):
+                rows.candidates[column][place] = value
+
+
 def _add_candidates(path: Path, sets: Sequence[_Dataset], rows: TaskRows, found: Found) -> None:
     """Take in a file of candidates."""
     by_name = {dataset.name: dataset for dataset in sets}
-    wrong = Found()
-    for line in read_rows(path, wrong):
+    for line in read_rows(path, found):
         name = _one(_first({**line.values, **_infos(line)}, _NAMES))
         said = line.values.get("dataset", line.values.get("global_dataset_name"))
         if said is None and len(sets) > 1:
@@ -229,15 +257,12 @@ def _add_candidates(path: Path, sets: Sequence[_Dataset], rows: TaskRows, found:
             )
         dataset = sets[0] if said is None else by_name.get(str(said))
         if not name:
-            wrong.refuse(line.where, "no-candidates", "cand_name is a text that is not blank")
+            found.refuse(line.where, "no-candidates", "cand_name is a text that is not blank")
         elif dataset is None:
-            wrong.refuse(line.where, "unknown-dataset", f"no queries of a data set {said!r}")
+            found.refuse(line.where, "unknown-dataset", f"no queries of a data set {said!r}")
         else:
             text, image = (_one(_first(line.values, names)) for names in (_TEXTS, _IMAGES))
             _place(dataset, rows, name, text=text, image=image)
-    if wrong.problems:
-        found.problems += wrong.problems
-        raise InvalidDataError(f"{path} refused, nothing was written:", limited(found.problems))
 
 
 def _first(values: Mapping[str, Any], names: Sequence[str]) -> Any:

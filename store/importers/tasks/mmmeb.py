@@ -7,7 +7,9 @@ each line a query with the list of its candidates under the name that the task h
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,19 @@ _FIELDS = {task: name for name, task in CANDIDATES.items()}
 # Task -> names of the fields that hold the query's image and its text.
 _QUERY = {"i2t": ("img", ""), "t2i": ("", "text"), "vqa": ("img", "question"), "vg": ("img", "text"), "c": ("img", "")}
 _OF_IMAGES = ("t2i", "vg")  # whose candidates are images
+_ENDS = re.compile(r"(?P<dataset>.+?)(_[0-9]+)?(_formatted)?(_(?P<task>i2t|t2i|vqa|vg|c))?")
 _NAME = re.compile(
-    r"(?P<dataset>.+?)(_(?!vg(_|$))(?P<language>[a-z]{2}(-[A-Za-z0-9]+)*))?(_[0-9]+)?(_formatted)?(_(?P<task>i2t|t2i|vqa|vg|c))?"
+    r"(?P<dataset>.+)_(?P<language>[A-Za-z]{2})(?P<region>(-[A-Za-z0-9]+)*)_[0-9]+_formatted_(?P<task>i2t|t2i|vqa|vg|c)"
 )
+# Two-letter codes of ISO 639-1.
+_CODES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo "
+    "es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka "
+    "kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng "
+    "nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su "
+    "sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
+)
+_LANGUAGES = frozenset(_CODES.split())
 
 
 def read_mmmeb(paths: Sequence[Path], *, task: str | None, language: str | None, found: Found) -> TaskRows:
@@ -36,37 +48,75 @@ def read_mmmeb(paths: Sequence[Path], *, task: str | None, language: str | None,
     that the lines of an image are matched across languages by their order, those left out being counted. The item of a
     candidate is the image itself, or of a string the item that it is right for.
 
+    A language is taken from a file's name only in the public form and if it is a code of ISO 639-1, in any case:
+    ``DATASET_EN_1000_formatted_i2t`` is en. Otherwise two letters are a part of the data set's name.
+
     Parameters
     ----------
     paths : sequence of Path
     task, language : str, optional
         For all files; by default the task is that of the candidates' field, the language that in the file's name.
     found : Found
-        Takes what is wrong; lines without a query (``question`` or ``text`` is null or blank) are left out, as in the
-        authors' evaluation, and counted; so are candidates that stand in a list twice.
+        Takes what is wrong, and says which languages the names gave. Lines without a query (``question`` or ``text`` is
+        null or blank) are left out, as in the authors' evaluation, and counted; so are candidates that stand in a list
+        twice.
 
     Raises
     ------
     UsageError
-        No such task, or a file's name does not say its language.
+        No such task; files whose names do not say their language (all are named); every list holds the truth alone.
     NotFoundError, FormatError
         Of a file.
     """
     if task is not None and task not in _FIELDS:
         raise UsageError(f"no task {task!r} in this form: {', '.join(_FIELDS)}", hint=did_you_mean(task, list(_FIELDS)))
     rows = TaskRows()
-    for path in paths:
-        name = _NAME.fullmatch(stem(path))
-        named = {} if name is None else name.groupdict()
-        spoken = language or named.get("language")
-        if not spoken:
-            raise UsageError(
-                f"{path}: its name does not say the language, as DATASET_it_1000_formatted_i2t.jsonl does",
-                hint="Say it: --language en",
-            )
-        _File(named.get("dataset") or stem(path), spoken, task, named.get("task"), rows, found).read(path)
+    names = {path: _Name.of(path) for path in paths}
+    if language is None:
+        _check_languages(names, found)
+    for path, name in names.items():
+        _File(name.dataset, language or name.language or "", task, name.task, rows, found).read(path)
+    if not found.number() and rows.query_list and all(len(rows.lists[number]) == 1 for number in rows.query_list):
+        raise UsageError(
+            "every query lists right candidates alone, so that nothing can be wrong",
+            hint="A line of this form lists the wrong candidates, too. To rank against all candidates of a data set, "
+            "give its lines as mmeb (--form mmeb --all-candidates) or as tables.",
+        )
     rows.name_candidates()
     return rows
+
+
+@dataclass(frozen=True)
+class _Name:
+    """What the name of a file says; None: nothing."""
+
+    dataset: str
+    language: str | None
+    task: str | None
+
+    @classmethod
+    def of(cls, path: Path) -> _Name:
+        name = stem(path)
+        whole = _NAME.fullmatch(name)
+        if whole is not None and whole["language"].lower() in _LANGUAGES:
+            return cls(whole["dataset"], whole["language"].lower() + whole["region"], whole["task"])
+        ends = _ENDS.fullmatch(name)
+        return cls(name, None, None) if ends is None else cls(ends["dataset"], None, ends["task"])
+
+
+def _check_languages(names: Mapping[Path, _Name], found: Found) -> None:
+    """Refuse files whose names say no language; note what the others say."""
+    if silent := [str(path) for path, name in names.items() if name.language is None]:
+        said = "its name does not say the language" if len(silent) == 1 else "their names do not say the language"
+        raise UsageError(
+            f"{', '.join(silent)}: {said}, as DATASET_it_1000_formatted_i2t.jsonl does with a code of ISO 639-1",
+            hint="Say it: --language en",
+        )
+    files: dict[str, list[str]] = defaultdict(list)
+    for path, name in names.items():
+        files[name.language or ""].append(path.name)
+    told = "; ".join(f"{language} ({', '.join(of)})" for language, of in sorted(files.items()))
+    found.notes.append(f"languages taken from the names of files: {told}")
 
 
 class _File:
@@ -82,11 +132,14 @@ class _File:
 
     def read(self, path: Path) -> None:
         """Take in all lines."""
-        before = len(self._found.problems) + sum(self._found.left_out.values()) + len(self._rows.query_list)
+        before = self._count()
         for line in read_rows(path, self._found):
             self._add(line)
-        if before == len(self._found.problems) + sum(self._found.left_out.values()) + len(self._rows.query_list):
-            self._found.refuse(str(path), "empty", "the file has no lines")
+        if before == self._count():
+            self._found.refuse(str(path), "empty", "the file is empty: it has no lines")
+
+    def _count(self) -> int:
+        return self._found.number() + sum(self._found.left_out.values()) + len(self._rows.query_list)
 
     def _add(self, line: Line) -> None:
         task = self._task_of(line)

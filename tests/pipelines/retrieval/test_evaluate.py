@@ -14,8 +14,9 @@ import pytest
 import xarray as xr
 from task_sets import make_embeddings, make_tasks, states_of, tasks_of
 
+from optotype.pipelines.retrieval import tiles
 from optotype.pipelines.retrieval.blocks import Limits
-from optotype.pipelines.retrieval.evaluate import Retrieval, evaluate
+from optotype.pipelines.retrieval.evaluate import MOST_K, Retrieval, evaluate
 from optotype.pipelines.retrieval.measures import POLICIES
 from optotype.schemas.errors import InvalidDataError, UsageError
 from optotype.store.states import open_states, write_states
@@ -370,3 +371,68 @@ def test_what_cannot_be_evaluated_is_refused_with_every_reason() -> None:
     broken = tasks.assign(relevant=("relevance", np.full(tasks.sizes["relevance"], tasks.sizes["candidate"] - 1)))
     with pytest.raises(InvalidDataError, match="not in the list"):
         evaluate(broken, [asked], [offered])
+
+
+def test_a_half_of_the_last_decimal_parts_equal_cosines() -> None:
+    """Equal means equal after rounding to 12 decimals: 4e-13 apart may be tied, 1e-13 apart may not."""
+    base = 0.6
+    for shifts, tied in (((-2e-13, 2e-13), True), ((4.5e-13, 5.5e-13), False)):
+        first, second = (base + shift for shift in shifts)
+        vectors = {name: [x, math.sqrt(1 - x * x)] for name, x in (("a", first), ("b", second))}
+        offered = states_of(vectors, "float64")
+        tasks = tasks_of([{"query": "q", "list": ["a", "b"], "relevant": ["a"]}], [{"candidate": n} for n in "ab"])
+        found = evaluate(tasks, [states_of({"q": [1.0, 0.0]}, "float64")], [offered])
+        assert found.cells[0]["p1"] == dict(zip(POLICIES, (50, 100, 0) if tied else (0, 0, 0), strict=True))
+
+
+def test_swapped_arrays_are_noticed() -> None:
+    tasks = make_tasks()
+    asked, offered = make_embeddings(tasks)
+    with pytest.raises(InvalidDataError, match="swapped") as all_swapped:
+        evaluate(tasks, [offered], [asked])
+    assert [problem.kind for problem in all_swapped.value.problems] == ["no-embedding"] * 2 + ["swapped"] * 2
+    ids = [*asked["text"].values.tolist(), *offered["text"].values.tolist()]
+    few = {name: [1.0] for name in (*asked["text"].values[:5], *offered["text"].values)}
+    rest = {name: [1.0] for name in ids if name not in few or name in set(offered["text"].values)}
+    found = evaluate(tasks, [states_of(few)], [states_of(rest)])
+    (note,) = [line for line in found.notes if "ids that are asked for" in line]
+    assert note.startswith("queries: 5 of 24 ids that are asked for have a row; the arrays of the candidates have 19")
+    assert "swapped?" in note
+    alone = evaluate(tasks, [states_of({name: [1.0] for name in asked["text"].values[:5]})], [states_of(rest)])
+    assert any("have 19: are --queries" in line for line in alone.notes)
+    less = states_of({name: [1.0] for name in offered["text"].values})
+    only = evaluate(tasks, [states_of(few)], [less])
+    assert any(line.startswith("queries: 5 of 24") and line.endswith("no more than that") for line in only.notes)
+    half = asked.isel(text=slice(12))
+    assert not any("asked for" in line for line in evaluate(tasks, [half], [offered]).notes)
+
+
+def test_ties_too_large_for_agreement_are_counted_in_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "MOST_TIED", 3)
+    tasks = make_tasks()
+    asked, offered = make_embeddings(tasks)
+    found = evaluate(tasks, [asked], [offered.copy(data={"states": np.ones(offered["states"].shape)})])
+    (left,) = {
+        row["agreement_details"][task]["left_out"]["undecided"]
+        for row in found.languages
+        if row["agreement_details"]
+        for task in ("i2t", "t2i")
+    }
+    assert left > 0
+    notes = [line for line in found.notes if "agreement with English leaves" in line]
+    assert [line.split(":")[0] for line in notes] == ["i2t, it", "t2i, it"]
+    assert all(f"leaves {left} item(s) out" in line for line in notes)
+
+
+def test_every_task_unable_leaves_nothing() -> None:
+    tasks = make_tasks()
+    asked, offered = make_embeddings(tasks)
+    with pytest.raises(UsageError, match=r"every task is --unable \(i2t, t2i\)"):
+        evaluate(tasks, [asked], [offered], unable=["t2i", "i2t"])
+
+
+@pytest.mark.parametrize("k", [MOST_K + 1, 10**20])
+def test_a_k_has_an_upper_end(k: int) -> None:
+    tasks = make_tasks()
+    with pytest.raises(UsageError, match="1 to 1,000,000"):
+        evaluate(tasks, [], [], at=(1, k))

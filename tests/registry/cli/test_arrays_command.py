@@ -187,3 +187,38 @@ def test_a_damaged_array_does_not_hide_the_rest_and_can_be_imported_again(projec
     again = _run("features", "import", "siglip", "siglip.npz")
     assert again.exit_code == 0, again.stderr
     assert [row["error"] for row in _json("features", "list")] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rank --features siglip --states broken -k 5",
+        "rank --features siglip --states broken -k 5 --metric ravel-pooled-raw",
+        "rank --features siglip --states broken --metric cka",
+        "neighbours build g --of states --array broken -k 5",
+    ],
+)
+def test_what_needs_finite_states_names_the_texts_that_are_not(line: str, project: Path) -> None:
+    with np.load("qwen3.npz") as file:
+        ids, rows = file["ids"], file["states"].copy()
+    rows[5, 1], rows[7] = np.nan, np.inf
+    np.savez("broken.npz", ids=ids, states=rows)
+    _json("features", "import", "siglip", "siglip.npz")
+    taken = _run("states", "import", "broken", "broken.npz", "--keep-invalid")
+    assert "broken: 2 rows hold NaN or Inf; stored as NaN" in taken.stderr
+    assert _json("states", "show", "broken")["attrs"] == {"invalid_rows": 2}
+    result = _run(*line.split(), "--json")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "2 text(s)" in result.stderr
+    for name in (ids[5], ids[7]):
+        assert f"{name}" in result.stderr
+
+
+def test_features_keep_no_invalid_rows(project: Path) -> None:
+    result = _run("features", "import", "siglip", "siglip.npz", "--keep-invalid")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--keep-invalid" in result.stderr
+    _json("states", "import", "qwen3", "qwen3.npz")
+    again = _run("states", "import", "qwen3", "qwen3.npz", "--keep-invalid")
+    assert "the same data was there already" in again.stderr
+    assert "every row is finite" in again.stderr

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from optotype.pipelines.retrieval import evaluate
+from optotype.registry.cli import retrieve as retrieve_command
 from optotype.registry.cli.root import cli
 from optotype.store.states import write_states
 
@@ -91,6 +93,12 @@ def test_json_is_one_document_and_null_what_cannot_be() -> None:
 REFUSED = [
     ("--queries clip --candidates clip --task mmmeb --at 0", 2, "whole numbers from 1"),
     ("--queries clip --candidates clip --task mmmeb --at 5,5", 2, "each once"),
+    ("--queries clip --candidates clip --task mmmeb --at 99999999999999999999", 2, "from 1 to 1,000,000"),
+    ("--queries clip --candidates clip --task mmmeb --model ''", 2, "--model is empty"),
+    ("--queries clip --candidates clip --task mmmeb --model 'a\tb'", 2, "control character"),
+    ("--queries clip --candidates clip --task mmmeb:vg --unable vg", 2, "every task is --unable"),
+    ("--queries clip --candidates clip --task mmmeb::it", 2, "NAME[:TASK[:LANGUAGE]]"),
+    ("--queries clip --candidates clip --task mmmeb:i2t:it:x", 2, "NAME[:TASK[:LANGUAGE]]"),
     ("--queries clip --candidates clip --task mmmeb --ties first", 2, "expected"),
     ("--queries clip --candidates clip --task mmmeb --unable vq", 2, "Did you mean"),
     ("--queries clip --candidates clip --task nothing", 3, "no tasks called 'nothing'"),
@@ -108,3 +116,59 @@ def test_what_is_refused(project: Path) -> None:
         assert said in result.stderr
         assert not result.stdout
         assert not (project / "out").exists()
+
+
+def test_all_names_that_there_are_not_are_listed() -> None:
+    result = _run("optotype retrieve --queries clap --queries clap --candidates e5-candidate --task mmmb")
+    assert (result.exit_code, result.stdout) == (3, "")
+    lines = result.stderr.splitlines()
+    assert lines[0] == "Error: 3 references stand for nothing:"
+    for line, name, close in zip(
+        lines[1:], ("clap", "e5-candidate", "mmmb"), ("clip", "e5-candidates", "mmmeb"), strict=True
+    ):
+        assert f"called {name!r}" in line
+        assert f"Did you mean {close!r}?" in line
+
+
+def test_help_says_when_cosines_are_tied_and_what_a_gap_means() -> None:
+    shown = " ".join(_run("optotype retrieve --help").stdout.split())
+    for said in ("equal after rounding to 12 decimals", "count as different", "positive means worse than English"):
+        assert said in shown
+    assert "NAME[:TASK[:LANGUAGE]]" in shown
+
+
+def test_out_is_looked_at_before_the_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(evaluate, "rank_truths", never)
+    result = _run("optotype retrieve --queries clip --candidates clip --task mmmeb --out /proc/optotype-out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "/proc/optotype-out cannot be written to" in result.stderr
+
+
+def test_states_with_rows_that_are_not_finite(project: Path) -> None:
+    """One query's vector has a NaN: imported on demand, it counts as wrong, the rest as before."""
+    ids = sorted(f"{task}/{lang}/q{i}" for task, languages in TASKS.items() for lang in languages for i in range(3))
+    rows = np.eye(3, dtype=np.float32)[[int(one[-1]) for one in ids]] + np.float32(0.1)
+    rows[ids.index("vg/en/q1"), 0] = np.nan
+    np.savez("broken.npz", ids=np.array(ids), states=rows)
+    refused = _run("optotype states import broken broken.npz")
+    assert refused.exit_code == 4
+    assert "--keep-invalid" in refused.stderr
+    taken = _run("optotype states import broken broken.npz --keep-invalid")
+    assert taken.exit_code == 0
+    assert "1 row holds NaN or Inf" in taken.stderr
+    result = _run("optotype retrieve --queries broken --candidates clip --task mmmeb --json")
+    document = json.loads(result.stdout)
+    assert [row["p_at_1"] for row in document["cells"]] == pytest.approx([100.0] * 7 + [200 / 3])
+    assert document["invalid"] == [
+        {"kind": "query", "id": "vg/en/q1", "task": "vg", "language": "en", "reason": "NaN or Inf"}
+    ]
+
+
+def test_the_largest_k_is_the_one_that_is_told() -> None:
+    assert retrieve_command._MOST_K == evaluate.MOST_K
+    line = "optotype retrieve --queries clip --candidates clip --task mmmeb --json --at"
+    assert _run(f"{line} {evaluate.MOST_K}").exit_code == 0
+    assert _run(f"{line} {evaluate.MOST_K + 1}").exit_code == 2

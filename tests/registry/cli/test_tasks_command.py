@@ -71,6 +71,7 @@ def test_for_people(project: Path, file: str) -> None:
     assert head.startswith("task  language  queries  items  candidates  lists  a list  relevant  duplicates")
     assert row.split() == ["i2t", "en", "3", "3", "3", "1", "3", "1.00", "0.0", "%"]
     assert "left out: 3 x candidate again in its list" in taken.stderr
+    assert "languages taken from the names of files: en (xtd_en_3_formatted_i2t.jsonl)" in taken.stderr
     assert "the same data was there already" in _run("tasks", "import", "xtd", file).stderr
     assert _run("tasks", "list").stdout.splitlines()[1].split()[:6] == ["xtd", "i2t", "en", "3", "3", "1"]
     shown = _run("tasks", "show", "xtd").stdout
@@ -84,11 +85,11 @@ def test_for_people(project: Path, file: str) -> None:
 
 
 def test_refusals(project: Path, file: str) -> None:
-    Path("bad_en.jsonl").write_text('{"img": 1, "captions": ["a", "b"]}\n{"captions": 3}\n', encoding="utf-8")
-    result = _run("tasks", "import", "bad", "bad_en.jsonl", "--json")
+    Path("bad.jsonl").write_text('{"img": 1, "captions": ["a", "b"]}\n{"captions": 3}\n', encoding="utf-8")
+    result = _run("tasks", "import", "bad", "bad.jsonl", "--language", "en", "--json")
     assert (result.exit_code, result.stdout) == (4, "")
-    assert "bad_en.jsonl:1" in result.stderr
-    assert "bad_en.jsonl:2" in result.stderr
+    assert "bad.jsonl:1" in result.stderr
+    assert "bad.jsonl:2" in result.stderr
     assert _run("tasks", "import", "Bad Name", file).exit_code == 2
     assert _run("tasks", "import", "none").exit_code == 2
     missing = _run("tasks", "show", "xtd")

@@ -93,3 +93,10 @@ def test_what_encode_texts_refuses(project: Path, words: str, said: str) -> None
     result = _run("encode", "texts", "lm", "--texts", "queries.csv", "--source", "model", *words.split())
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
+
+
+def test_a_file_of_brackets_is_no_template(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    result = _run("templates", "show", str(tmp_path / "deep.json"))
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert "not a JSON template" in result.stderr

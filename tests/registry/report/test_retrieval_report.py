@@ -184,3 +184,19 @@ def test_command_writes_the_same_bytes(document: dict[str, Any], tmp_path: Path)
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["rows"] == len(document["rows"])
     assert (tmp_path / "out" / "retrieval.html").read_text() == render(document, "Retrieval over emoji")
+
+
+def test_other_documents_called_retrieval_json(tmp_path: Path) -> None:
+    path = tmp_path / "retrieval.json"
+    path.write_text(json.dumps({"format_version": 1, "kind": "retrieval"}))
+    words = ["report", "retrieval", "--retrieval", str(path), "--out", str(tmp_path / "out")]
+    other = CliRunner().invoke(cli, words)
+    assert other.exit_code == 5
+    for said in ("its kind is 'retrieval', not 'emoji-retrieval'", "optotype retrieve", "cells.csv", "languages.csv"):
+        assert said in other.stderr
+    path.write_text("[" * 100_000)
+    deep = CliRunner().invoke(cli, words)
+    assert (deep.exit_code, "not a JSON emoji-retrieval" in deep.stderr) == (5, True)
+    shown = " ".join(CliRunner().invoke(cli, ["report", "retrieval", "--help"]).stdout.split())
+    assert "of kind emoji-retrieval" in shown
+    assert "not of kind retrieval" in shown

@@ -152,11 +152,11 @@ def test_what_the_name_does_not_say(tmp_path: Path) -> None:
     tasks = _read(tmp_path, file, language="pt-BR")
     assert tasks["query"].values[0] == "captions/i2t/pt-BR/a.jpg"
     both = [{**row, "classes": ["a", "b"]} for row in I2T]
-    file = _lines(tmp_path / "xtd_en.jsonl", both)
+    file = _lines(tmp_path / "xtd.jsonl", both)
     with pytest.raises(InvalidDataError) as listed:
-        _read(tmp_path, file)
+        _read(tmp_path, file, language="en")
     assert _kinds(listed) == ["no-candidates"]
-    assert set(_read(tmp_path, file, task="c")["target"].values) == {"a", "b"}
+    assert set(_read(tmp_path, file, task="c", language="en")["target"].values) == {"a", "b"}
     with pytest.raises(UsageError, match="no task 'i2x'"):
         _read(tmp_path, file, task="i2x")
 
@@ -196,14 +196,16 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
 def test_question_that_is_no_text(tmp_path: Path) -> None:
     rows: list[Any] = [{"img": "1", "answers": ["a", "b"]}, {"img": "1", "question": 3, "answers": ["a", "b"]}]
     with pytest.raises(InvalidDataError) as refused:
-        import_tasks(tmp_path / "set", [_lines(tmp_path / "x_en.jsonl", rows)])
+        import_tasks(tmp_path / "set", [_lines(tmp_path / "x.jsonl", rows)], language="en")
     assert [problem.kind for problem in refused.value.problems] == ["missing-field", "not-text"]
 
 
 def test_the_same_file_twice_over(tmp_path: Path) -> None:
-    """Twice the same name is one file; the same queries under two names of one data set are refused."""
+    """One file twice, by whatever path, is refused; so are the same queries under two names of one data set."""
     file = _lines(tmp_path / "xtd_en_3_formatted_i2t.jsonl", I2T)
-    assert _read(tmp_path, file, file).sizes["query"] == 3
+    for again in (file, tmp_path, file.parent / ".." / tmp_path.name / file.name):
+        with pytest.raises(UsageError, match="given twice"):
+            _read(tmp_path, file, again)
     other = _lines(tmp_path / "xtd_en_4_formatted_i2t.jsonl", I2T)
     with pytest.raises(InvalidDataError) as refused:
         import_tasks(tmp_path / "set", [file, other])
@@ -343,7 +345,7 @@ WRONG: dict[str, tuple[type[OptotypeError], str, dict[str, Any]]] = {
     "an empty folder": (FormatError, "no files that end in", {"paths": ["empty"]}),
     "of no form": (FormatError, "no known form", {"paths": ["other.jsonl"]}),
     "of another kind": (FormatError, "rows of tasks come as", {"paths": ["notes.txt"], "form": "mmeb"}),
-    "an empty file": (InvalidDataError, "refused", {"paths": ["none_en.jsonl"], "form": "mmmeb"}),
+    "an empty file": (InvalidDataError, "refused", {"paths": ["none_en.jsonl"], "form": "mmmeb", "language": "en"}),
     "an empty file of mmeb": (InvalidDataError, "refused", {"paths": ["none_en.jsonl"], "form": "mmeb"}),
     "several forms": (UsageError, "several forms", {"paths": ["xtd_en.jsonl", "x_info.jsonl"]}),
     "no such form": (UsageError, "no form 'mmeb2'", {"paths": ["x_info.jsonl"], "form": "mmeb2"}),

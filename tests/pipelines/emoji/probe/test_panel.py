@@ -223,3 +223,12 @@ def test_dates_are_of_the_younger_part_or_blank() -> None:
     assert released(lite, "smollm2-135m") == "2024"
     assert released(lite, "mine") == ""
     assert released(encoder_facts("mobilenet-v2", "final"), "minilm-l6") == ""
+
+
+def test_states_that_are_not_finite_are_refused() -> None:
+    features, states = arrays()
+    broken = states[0].compute()
+    broken["states"][4, 1] = np.inf
+    with pytest.raises(InvalidDataError, match="states that are finite") as raised:
+        probe_panel(PAIRS, features, [broken, *states[1:]])
+    assert [(problem.where, problem.kind) for problem in raised.value.problems] == [("states reads", "not-finite")]

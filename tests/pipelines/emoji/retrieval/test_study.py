@@ -260,3 +260,13 @@ def test_other_refusals(world: World) -> None:
     array = NamesArray("lm", "plain", states_of_names(named, {"en": np.eye(8)}, "lm"))
     with pytest.raises(InvalidDataError, match="a probe needs 16"):
         emoji_retrieval(tiny, [feature_array(tiny, "f", np.eye(8))], [array], task_set(named))
+
+
+def test_names_that_are_not_finite_are_refused(world: World) -> None:
+    states = world.names[0].states.compute()
+    text = states["text"].values[3]
+    states["states"].loc[{"text": text}] = np.nan
+    broken = [NamesArray(world.names[0].language_model, world.names[0].style, states), *world.names[1:]]
+    with pytest.raises(InvalidDataError, match="states that are finite") as raised:
+        emoji_retrieval(world.pairs, world.features, broken, world.tasks)
+    assert [(problem.kind, str(text) in problem.message) for problem in raised.value.problems] == [("not-finite", True)]

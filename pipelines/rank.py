@@ -12,6 +12,7 @@ from optotype.pipelines.graphs import features_graph, states_graph
 from optotype.pipelines.kernels.whitening import check_eps, check_prenorm
 from optotype.pipelines.operators.neighbours import check_k
 from optotype.pipelines.pool import Pool, open_pool
+from optotype.pipelines.problems import naming
 from optotype.pipelines.progress import SILENT, Progress
 from optotype.pipelines.ravel import check_repeats, score
 from optotype.pipelines.scheduler import scheduler as open_scheduler
@@ -91,14 +92,15 @@ def rank(
         report.note(f"{len(items)} ids are common to all arrays")
     with open_scheduler(scheduler) as place:
         options: dict[str, Any] = {"k": k, "eps": eps, "scheduler": place, "progress": report}
-        visual = {
-            reference: features_graph(project, reference, prenorm=norms["features"], images=items, **options)
-            for reference in pool.encoders
-        }
-        textual = {
-            reference: states_graph(project, reference, prenorm=norms["states"], texts=items, **options)
-            for reference in pool.models
-        }
+        visual, textual = {}, {}
+        for reference in pool.encoders:
+            with naming(metric, f"features of {pool.label('features', reference)}"):
+                visual[reference] = features_graph(
+                    project, reference, prenorm=norms["features"], images=items, **options
+                )
+        for reference in pool.models:
+            with naming(metric, f"states of {pool.label('states', reference)}"):
+                textual[reference] = states_graph(project, reference, prenorm=norms["states"], texts=items, **options)
     asked = {"null": null, "seed": seed, "bootstrap": bootstrap}
     parameters = {"eps": float(eps), **{f"prenorm_{kind}": norm for kind, norm in norms.items()}}
     rows = [

@@ -35,6 +35,8 @@ EIGENVALUE_FLOOR = 1e-10
 """Absolute floor of a "positive" eigenvalue; float64 noise, λ_max · d · 2.2e-16, is the other one."""
 
 _EPSILON64 = 2.2e-16
+# Rows that are no longer: the squares of their smaller channels begin to lose digits.
+_SHORT = 1e-140
 # Rows turned into float64 at a time. Fixed, so that the order of additions never depends on how the
 # array is stored or on the number of threads; 2048 x 1024 channels are 16 MiB.
 _BLOCK_ROWS = 2048
@@ -78,13 +80,18 @@ class Moments:
 
 
 def normalise_rows(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Rows of unit length, and which rows have none (length 0; these are returned as they are)."""
+    """Rows of unit length, and which rows have none (all zeros; these are returned as they are).
+
+    Rows whose squares leave the range of float64, longer than 1e154 or shorter than 1e-140, are scaled by a power of
+    two first, which changes no digit.
+    """
     with _overflows():
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    huge = ~np.isfinite(norms)
-    if huge.any():  # the squares overflow, the rows may not
-        largest = np.abs(rows).max(axis=1, keepdims=True)
-        rows = np.where(huge[:, None], rows / np.where(huge[:, None], largest, 1.0), rows)
+    extreme = ~np.isfinite(norms) | (norms < _SHORT)
+    if extreme.any():
+        largest = np.abs(rows[extreme]).max(axis=1, keepdims=True, initial=0.0)
+        rows = rows.copy()
+        rows[extreme] = np.ldexp(rows[extreme], -np.frexp(largest)[1])
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     zero = norms == 0
     result: NDArray[np.float64] = rows / np.where(zero, 1.0, norms)[:, None]
@@ -219,6 +226,8 @@ def fit(
     floor = max(EIGENVALUE_FLOOR, float(eigenvalues[0]) * len(eigenvalues) * _EPSILON64)
     kept = int(np.count_nonzero(eigenvalues > floor))
     if kept == 0:
+        # Unit length turns the variance of one direction into a share of the mean square at most.
+        constant = eigenvalues[0] <= EIGENVALUE_FLOOR * squares / total.count
         raise InvalidDataError(
             "Whitening cannot be fitted",
             [
@@ -226,12 +235,22 @@ def fit(
                     where, "no-variance", f"all rows are (nearly) equal: the largest variance is {eigenvalues[0]:.3g}"
                 )
             ],
-            hint=f"If the values are merely small, scale them up, or try {option} l2."
-            if prenorm == "none"
-            else f"Rows that differ in length alone are equal under {option} l2: try {option} none, or other data.",
+            hint=_mend_of_equal_rows(prenorm, option, constant=bool(constant)),
         )
     components = np.ascontiguousarray(vectors[:, ::-1][:, :kept])
     return Whitening(total.mean, components, eigenvalues, eps, prenorm, total.count)
+
+
+def _mend_of_equal_rows(prenorm: Prenorm, option: str, *, constant: bool) -> str:
+    """What helps where all rows are equal; no scaling does where they are ``constant`` beside their length."""
+    if prenorm == "l2":
+        return (
+            f"Rows that differ in length alone are equal under {option} l2: try {option} none; rows that are equal "
+            "before it are mended by other data alone."
+        )
+    if constant:
+        return "No option mends rows that are equal: take other data, or leave this array out."
+    return f"If the values are merely small, scale them up, or try {option} l2."
 
 
 def whiten(rows: NDArray[np.floating], whitening: Whitening) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

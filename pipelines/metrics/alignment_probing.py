@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from optotype.pipelines.emoji.probe.fitting import Side, fit_pair
 from optotype.pipelines.emoji.probe.maps import PENALTIES
 from optotype.pipelines.kernels.one_thread import one_thread
-from optotype.pipelines.metrics.held_out import drawn_order, held_out
+from optotype.pipelines.metrics.held_out import drawn_order, held_out, held_out_count
 from optotype.pipelines.metrics.labelled import check_finite
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
+from optotype.pipelines.metrics.misfits import Misfit, check_fit
 
 __all__ = ["AlignmentProbing", "expected_recall"]
 
@@ -62,6 +63,17 @@ class AlignmentProbing:
     )
     source = "contrastive linear alignment probing, held-out retrieval (Zhang et al. 2025)"
 
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """There are enough pairs for the folds and the part that is held out."""
+        pairs = min(n, int(options["pairs"]))
+        test = held_out_count(pairs, options["held-out"]) if pairs >= 2 else 0
+        fewest = _FEWEST * int(options["folds"])
+        if pairs - test < fewest or test < 2:
+            yield Misfit(
+                f"{pairs} pairs are too few: {fewest} for training and 2 held out are the least",
+                hint=f"Give more pairs, or fewer folds: --set {self.name}.folds=2.",
+            )
+
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """See the class.
 
@@ -76,17 +88,11 @@ class AlignmentProbing:
             raise metric_error(self.name, "it needs states of a language model", "Give --states NAME.")
         check_finite(self.name, inputs.pooled, inputs.items, "features")
         check_finite(self.name, inputs.states, inputs.items, "states")
+        check_fit(self, len(inputs.items), options)
         kept = np.sort(drawn_order(inputs.items, seed, "alignment-probing/pairs")[: options["pairs"]])
         items = inputs.items[kept]
         folds = options["folds"]
-        if len(items) >= 2:
-            train, test = held_out(items, options["held-out"], seed, "alignment-probing")
-        if len(items) < 2 or len(train) < _FEWEST * folds or len(test) < 2:
-            raise metric_error(
-                self.name,
-                f"{len(items)} pairs are too few: {_FEWEST * folds} for training and 2 held out are the least",
-                f"Give more pairs, or fewer folds: --set {self.name}.folds=2.",
-            )
+        train, test = held_out(items, options["held-out"], seed, "alignment-probing")
         fold = np.empty(len(train), dtype=np.int64)
         fold[drawn_order(items[train], seed, "alignment-probing/folds")] = np.arange(len(train)) % folds
         order = np.argsort(train)  # ascending by id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +14,7 @@ from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.kernels.principal import leading
 from optotype.pipelines.metrics.held_out import drawn_order
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
+from optotype.pipelines.metrics.misfits import Misfit, too_few
 from optotype.pipelines.metrics.paired_rows import paired_rows
 
 __all__ = ["RIDGES", "Cca", "split"]
@@ -55,6 +56,10 @@ class Cca:
         }
     )
     source = "Hotelling 1936; ridge of Vinod 1976, J. Econometrics 4"
+
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """There are 20 items or more."""
+        yield from too_few(n, _FEWEST)
 
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """Value in [-1, 1]; see the class."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from optotype.pipelines.kernels.independence import biased_hsic, unbiased_hsic
 from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
+from optotype.pipelines.metrics.misfits import Misfit, too_few
 from optotype.pipelines.metrics.paired_rows import paired_unit_rows
 from optotype.schemas.errors import UsageError
 
@@ -35,6 +36,10 @@ class Cka:
     needs: frozenset[Need] = frozenset({"states"})
     options: Mapping[str, Option] = MappingProxyType({})
     source = "Kornblith, Norouzi, Lee & Hinton 2019; rows of length 1 as in Huh et al. 2024, arXiv 2405.07987"
+
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """There are 3 items or more."""
+        yield from too_few(n, 3)
 
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """Value in [0, 1]; see the class."""
@@ -65,6 +70,10 @@ class CkaUnbiased:
     options: Mapping[str, Option] = MappingProxyType({})
     source = "Song et al. 2012, JMLR 13, equation 5; rows of length 1 as in Huh et al. 2024, arXiv 2405.07987"
 
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """There are 4 items or more."""
+        yield from too_few(n, 4)
+
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """Value of 1 at most; see the class."""
         sides = paired_unit_rows(self.name, inputs, fewest=4)
@@ -84,5 +93,7 @@ class CkaUnbiased:
 
 def _no_spread(name: str, why: str) -> UsageError:
     return metric_error(
-        name, f"{why}, so it is not defined", "Put other post-processing in front: --post-features, --post-states."
+        name,
+        f"{why}, so it is not defined",
+        "Put other post-processing in front (--post-features or --post-states), or leave it out.",
     )

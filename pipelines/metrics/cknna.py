@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +14,8 @@ from optotype.pipelines.kernels.cosine_neighbours import cosine_neighbours
 from optotype.pipelines.kernels.independence import sparse_hsic
 from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
-from optotype.pipelines.metrics.paired_rows import check_neighbours, paired_unit_rows
+from optotype.pipelines.metrics.misfits import Misfit, check_fit, too_large
+from optotype.pipelines.metrics.paired_rows import paired_unit_rows
 
 __all__ = ["Cknna"]
 
@@ -38,11 +39,15 @@ class Cknna:
     options: Mapping[str, Option] = MappingProxyType({"k": Option(10, int, "neighbours of each item", minimum=2)})
     source = "Huh, Cheung, Wang & Isola 2024, arXiv 2405.07987, appendix A: CKNNA, unbiased"
 
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """k is less than the items, of which there are 4."""
+        yield from too_large(int(options["k"]), n, fewest=4)
+
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """See the class."""
         visual, textual = paired_unit_rows(self.name, inputs, fewest=4)
         n, k = len(visual), int(options["k"])
-        check_neighbours(self.name, k, n)
+        check_fit(self, n, options)
         with one_thread():
             first, second = _kernel(*cosine_neighbours(visual, k)), _kernel(*cosine_neighbours(textual, k))
         own = [sparse_hsic(side[0], side[0]) for side in (first, second)]

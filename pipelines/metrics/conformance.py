@@ -24,8 +24,10 @@ from optotype.pipelines.metrics.metric import (
     Refusal,
     Score,
     checked_options,
+    hangs_on_pairing,
     reads_patches,
 )
+from optotype.pipelines.metrics.misfits import misfits
 from optotype.schemas.errors import OptotypeError, Problem, UsageError
 
 __all__ = ["CHECKS", "conformance_problems", "planted_inputs", "planted_pool"]
@@ -35,6 +37,7 @@ _ITEMS = 120
 _CLASSES = 4
 _WORDS = ("red", "blue", "green", "tree")  # plain ones, which small vocabularies hold
 _GRID = 2
+_SIZES = (2, 3, 4, 7, 19)
 
 AnyMetric = Metric | PoolMetric
 Options = Mapping[str, Any]
@@ -205,7 +208,7 @@ def _repeatable(case: _Case) -> Iterator[str]:
 
 
 def _planted(case: _Case) -> Iterator[str]:
-    """What is planted scores above the same images with the texts and labels of others."""
+    """What is planted scores above the same images with the texts and labels of others, unless pairings have no say."""
     if case.over_pool:
         wanted = [inputs.downstream[inputs.encoder, "model"] for inputs in case.pool if inputs.downstream]
         got = [score.value for score in case.first]
@@ -213,6 +216,13 @@ def _planted(case: _Case) -> Iterator[str]:
             yield f"encoders of rising noise are ordered so; got {got}"
         return
     (aligned,), (shuffled,) = case.first, case.score([_shuffled(inputs, case.seed) for inputs in case.pool])
+    if case.metric.kind == "cross-modal" and not hangs_on_pairing(case.metric):
+        if not math.isclose(aligned.value, shuffled.value, rel_tol=1e-6, abs_tol=1e-9):
+            yield (
+                "a metric with pairing = False scores shuffled pairs as it does true ones; got "
+                f"{aligned.value} and {shuffled.value}"
+            )
+        return
     if not aligned.value > shuffled.value:
         yield f"what is aligned scores above what is shuffled; got {aligned.value} and {shuffled.value}"
 
@@ -301,6 +311,27 @@ def _patches(case: _Case) -> Iterator[str]:
             yield "a metric whose score hangs on patches has patches = True"
 
 
+def _sizes(case: _Case) -> Iterator[str]:
+    """What is known from the number of items is told beforehand, and not told where it is no matter."""
+    metric, count = case.metric, len(case.pool[0].items)
+    for misfit in misfits(metric, count, case.options):
+        yield f"{count} items are scored, and check refuses them: {misfit.why}"
+    for n in _SIZES:
+        for misfit in (found := misfits(metric, n, case.options)):
+            if misfit.option is not None and misfit.largest is not None:
+                smaller = {**case.options, misfit.option: misfit.largest}
+                if any(other.option == misfit.option for other in misfits(metric, n, smaller)):
+                    yield f"check refuses its own largest {misfit.option}, {misfit.largest}, for {n} items"
+        if not found or case.over_pool:
+            continue
+        few = planted_inputs(case.seed, n=n, language_model=case.pool[0].language_model)
+        try:
+            case.score([few])
+        except UsageError:
+            continue
+        yield f"check refuses {n} items, and they are scored"
+
+
 CHECKS: Mapping[str, Callable[[_Case], Iterator[str]]] = MappingProxyType(
     {
         "described": _described,
@@ -312,6 +343,7 @@ CHECKS: Mapping[str, Callable[[_Case], Iterator[str]]] = MappingProxyType(
         "needs": _needs,
         "options": _options,
         "patches": _patches,
+        "sizes": _sizes,
     }
 )
 """Name of each check, and the check: it yields what is wrong, in words."""
@@ -337,8 +369,7 @@ def conformance_problems(
     language_model : str, optional
         Source of weights for a metric that needs them.
     skip : frozenset of str
-        Names of `CHECKS` that do not apply. ``joint-order`` is one for a metric that splits its items by id,
-        ``planted`` for one that compares the shapes of the two sides and not their pairs.
+        Names of `CHECKS` that do not apply. ``joint-order`` is one for a metric that splits its items by id.
 
     Notes
     -----

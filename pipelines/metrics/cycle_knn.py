@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from optotype.pipelines.kernels.cosine_neighbours import cosine_neighbours
 from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score
-from optotype.pipelines.metrics.paired_rows import check_neighbours, paired_unit_rows
+from optotype.pipelines.metrics.misfits import Misfit, check_fit, too_large
+from optotype.pipelines.metrics.paired_rows import paired_unit_rows
 
 __all__ = ["CycleKnn"]
 
@@ -34,11 +35,15 @@ class CycleKnn:
     options: Mapping[str, Option] = MappingProxyType({"k": Option(10, int, "neighbours of each item", minimum=1)})
     source = "Huh, Cheung, Wang & Isola 2024, arXiv 2405.07987, appendix A; texts first, images second as in its code"
 
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """k is less than the items."""
+        yield from too_large(int(options["k"]), n)
+
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """Value in [0, 1], 0 or 1 per item; see the class."""
         visual, textual = paired_unit_rows(self.name, inputs, fewest=2)
         n, k = len(visual), int(options["k"])
-        check_neighbours(self.name, k, n)
+        check_fit(self, n, options)
         with one_thread():
             back = _returns(cosine_neighbours(textual, k)[0], cosine_neighbours(visual, k)[0])
         level = 1 - (1 - k / (n - 1)) ** k

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from optotype.pipelines.kernels.chamfer import offsets_of
 from optotype.pipelines.kernels.rows import BlockCache, RowReader
 from optotype.pipelines.operators.mixtures import is_interleaved
-from optotype.pipelines.postprocessing.chain import Chain, Step, parse_chain
+from optotype.pipelines.postprocessing.chain import MOST, Chain, Step, parse_chain
 from optotype.pipelines.postprocessing.fitted import FittedChain, fit_chain, fit_rows
+from optotype.pipelines.problems import together
 from optotype.schemas.errors import UsageError
 
 __all__ = ["check_gamma", "fronted_features", "fronted_rows", "parse_fronts", "patch_chain"]
@@ -25,20 +26,33 @@ _BLOCK_BYTES = 64 << 20
 
 
 def check_gamma(gamma: float) -> float:
-    """``gamma`` as float if it is finite and >= 0; UsageError otherwise. 1 leaves the patches, 0 leaves their mean."""
-    if not (np.isfinite(gamma) and gamma >= 0):
-        raise UsageError(f"gamma is a finite number >= 0, got {gamma!r}", hint="1 leaves patches as they are.")
-    return float(gamma)
+    """``gamma`` as float if it is from 0 to `MOST`, as in a chain; UsageError otherwise.
+
+    1 leaves the patches, 0 leaves their mean.
+    """
+    if not 0 <= gamma <= MOST:
+        raise UsageError(
+            f"gamma is a finite number from 0 to {MOST:.0f}, got {gamma!r}", hint="1 leaves patches as they are."
+        )
+    return abs(float(gamma))  # no -0.0
 
 
 def parse_fronts(features: str, states: str) -> tuple[Chain, Chain]:
-    """The chains in front of features and of states; UsageError if one is none, or if states are to have patches."""
-    chains = parse_chain(features), parse_chain(states)
-    if chains[1].per_image:
-        raise UsageError(
-            f"--post-states {states}: gamma draws patches to the mean of their image, and states have neither"
-        )
-    return chains
+    """The chains in front of features and of states; UsageError (of both) if one is none or asks states for patches."""
+    chains: list[Chain] = []
+    errors: list[UsageError] = []
+    for side, text in (("features", features), ("states", states)):
+        try:
+            chain = parse_chain(text)
+            if side == "states" and chain.per_image:
+                raise UsageError(f"{text!r}: gamma draws patches to the mean of their image, and states have neither")
+        except UsageError as error:
+            errors.append(UsageError(f"--post-{side}: {error.message}", hint=error.hint))
+        else:
+            chains.append(chain)
+    if errors:
+        raise together(errors)
+    return chains[0], chains[1]
 
 
 def patch_chain(chain: Chain, gamma: float) -> Chain:

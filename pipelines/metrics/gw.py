@@ -16,6 +16,7 @@ from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.kernels.topk import DECIMALS
 from optotype.pipelines.metrics.held_out import drawn_order
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
+from optotype.pipelines.metrics.misfits import Misfit, too_few
 from optotype.pipelines.metrics.paired_rows import paired_unit_rows
 
 __all__ = ["MOST_ITEMS", "Gw"]
@@ -47,6 +48,7 @@ class Gw:
     name = "gw"
     kind: Kind = "cross-modal"
     needs: frozenset[Need] = frozenset({"states"})
+    pairing = False
     options: Mapping[str, Option] = MappingProxyType(
         {
             "items": Option(1000, int, "most items; a seeded subsample beyond", minimum=3, maximum=MOST_ITEMS),
@@ -54,6 +56,10 @@ class Gw:
         }
     )
     source = "Mémoli 2011; Peyré, Cuturi & Solomon 2016, solved by POT (ot.gromov)"
+
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """There are 3 items or more."""
+        yield from too_few(n, 3)
 
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """Value of 0 at most; see the class."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["drawn_order", "held_out", "stratified_folds", "stratified_held_out"]
+__all__ = ["drawn_order", "held_out", "held_out_count", "stratified_folds", "stratified_held_out"]
 
 Positions = NDArray[np.int64]
 
@@ -33,7 +33,7 @@ def held_out(items: NDArray[np.object_], share: float, seed: int, purpose: str) 
     Held out are the first ⌊share · n + ½⌋ drawn, at least 1 and at most n - 1; n is 2 or more.
     """
     order = drawn_order(items, seed, purpose)
-    count = _count(len(order), share)
+    count = held_out_count(len(order), share)
     return order[count:], order[:count]
 
 
@@ -51,7 +51,7 @@ def stratified_held_out(
     test = np.zeros(len(codes), dtype=bool)
     for code in np.unique(codes):
         members = order[codes[order] == code]
-        test[members[: _count(len(members), share)]] = True
+        test[members[: held_out_count(len(members), share)]] = True
     return np.flatnonzero(~test), np.flatnonzero(test)
 
 
@@ -73,5 +73,6 @@ def stratified_folds(
     return fold
 
 
-def _count(n: int, share: float) -> int:
+def held_out_count(n: int, share: float) -> int:
+    """How many of ``n`` items, 2 or more, are held out: ⌊share · n + ½⌋, at least 1 and at most n - 1."""
     return min(max(1, int(np.floor(share * n + 0.5))), n - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.kernels.topk import DECIMALS, top_k
 from optotype.pipelines.metrics.labelled import labelled, unit_rows
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
+from optotype.pipelines.metrics.misfits import Misfit, too_large
 
 __all__ = ["KnnClassification"]
 
@@ -41,6 +42,10 @@ class KnnClassification:
         }
     )
     source = "weighted k-NN (Wu et al. 2018)"
+
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """k is less than the items; those without a label are seen later."""
+        yield from too_large(int(options["k"]), n)
 
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """See the class; ``seed`` is not used.
@@ -74,7 +79,7 @@ class KnnClassification:
                 hits[start:stop] = guess == data.codes[start:stop]
         details = {**data.details, "k": k, "temperature": temperature}
         chance = float(np.bincount(data.codes).max() / n)
-        return Score(float(hits.mean()), chance=chance, per_item=hits, details=details)
+        return Score(float(hits.mean()), chance=chance, per_item=hits, details=details, warnings=data.warnings)
 
 
 def _votes(

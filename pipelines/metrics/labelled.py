@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optotype.pipelines.kernels.whitening import normalise_rows
 from optotype.pipelines.metrics.metric import Inputs, metric_error
 from optotype.schemas.errors import InvalidDataError, Problem
 
@@ -34,6 +35,8 @@ class Labelled:
     details : mapping
         ``labelled``, ``classes``, ``unlabelled`` (items without a label), ``small_classes`` (up to 10 names of classes
         with fewer than 2 items, which are left out) and ``in_small_classes`` (their items).
+    warnings : tuple of str
+        How many items are scored and why no more, where some are left out.
     """
 
     rows: NDArray[np.float64]
@@ -41,6 +44,7 @@ class Labelled:
     codes: NDArray[np.int64]
     classes: tuple[str, ...]
     details: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
 
 
 def labelled(name: str, inputs: Inputs) -> Labelled:
@@ -83,7 +87,12 @@ def labelled(name: str, inputs: Inputs) -> Labelled:
         "in_small_classes": len(small),
     }
     codes = np.array([place[label] for label in labels[kept]], dtype=np.int64)
-    return Labelled(rows, inputs.items[kept], codes, classes, details)
+    told = []
+    if len(kept) < len(labels):
+        why = [f"{without} have no label"] if without else []
+        why += [f"{len(small)} are the only one of their class"] if small else []
+        told.append(f"{name}: {len(kept)} of {len(labels)} items are scored: {' and '.join(why)}")
+    return Labelled(rows, inputs.items[kept], codes, classes, details, tuple(told))
 
 
 def check_finite(name: str, rows: NDArray[np.float64], items: NDArray[np.object_], what: str) -> None:
@@ -110,13 +119,10 @@ def unit_rows(name: str, rows: NDArray[np.float64], items: NDArray[np.object_], 
         Rows that are not finite or all zero, which have no cosine; they are named.
     """
     check_finite(name, rows, items, what)
-    largest = np.abs(rows).max(axis=1, initial=0.0)
-    bad = np.flatnonzero(largest == 0)
+    unit, zero = normalise_rows(rows)
+    bad = np.flatnonzero(zero)
     if len(bad):
         problems = [Problem(str(items[row]), "no-direction", f"its {what} are all zero") for row in bad[:_SHOWN]]
         more = f" (the first {_SHOWN} are named)" if len(bad) > _SHOWN else ""
         raise InvalidDataError(f"metric {name}: {len(bad)} of {len(rows)} items have no cosine{more}", problems)
-    # by a power of two first, which changes no digit: squares stay in range
-    scaled = np.ldexp(rows, -np.frexp(largest)[1][:, None])
-    result: NDArray[np.float64] = scaled / np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
-    return result
+    return unit

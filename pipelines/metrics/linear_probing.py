@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +14,7 @@ from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.metrics.held_out import stratified_folds, stratified_held_out
 from optotype.pipelines.metrics.labelled import labelled
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score
+from optotype.pipelines.metrics.misfits import Misfit, too_few
 
 __all__ = ["STRENGTHS", "LinearProbing"]
 
@@ -53,6 +54,10 @@ class LinearProbing:
     )
     source = "logistic regression on pooled features, held-out accuracy (Caron et al. 2021; scikit-learn)"
 
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """There are 4 items or more."""
+        yield from too_few(n, 4)
+
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """See the class.
 
@@ -90,7 +95,9 @@ class LinearProbing:
             "c": STRENGTHS[best],
             "validation": float(right[best] / len(train)),
         }
-        notes = (f"{stopped} of the fits stopped at {_MOST_STEPS} steps, short of the optimum",) if stopped else ()
+        notes = data.warnings
+        if stopped:
+            notes += (f"{stopped} of the fits stopped at {_MOST_STEPS} steps, short of the optimum",)
         chance = float(np.mean(data.codes[test] == majority))
         return Score(float(hits.mean()), chance=chance, per_item=hits, details=details, warnings=notes)
 

@@ -27,6 +27,7 @@ __all__ = [
     "Refusal",
     "Score",
     "checked_options",
+    "hangs_on_pairing",
     "metric_error",
     "missing_needs",
     "reads_patches",
@@ -166,6 +167,12 @@ class _Described(Protocol):
     -----
     A metric may also have ``patches``, a bool: whether it reads ``Inputs.features``, so that γ has a say. Without it
     those that train are taken to read them, and the others are not.
+
+    A cross-modal metric may have ``pairing``, a bool: whether it matters which text stands beside which image. Without
+    it that is taken to matter; where it does not, shuffled pairings have the same score, and there is no null.
+
+    A metric may have ``check(n, options)``, which yields each `optotype.pipelines.metrics.misfits.Misfit` that is known
+    from the number of items alone, so that it is told before anything is computed; ``score`` refuses them as well.
     """
 
     name: str
@@ -216,6 +223,11 @@ def missing_needs(needs: Iterable[str], met: Iterable[str]) -> list[str]:
 def reads_patches(metric: _Described) -> bool:
     """Whether γ and a front on patches have a say in the score of ``metric``."""
     return bool(getattr(metric, "patches", metric.kind == "trains"))
+
+
+def hangs_on_pairing(metric: _Described) -> bool:
+    """Whether it matters for the score of ``metric`` which text stands beside which image."""
+    return bool(getattr(metric, "pairing", metric.kind != "vision-only"))
 
 
 def checked_options(metric: _Described, given: Mapping[str, Any] | None = None) -> dict[str, Any]:

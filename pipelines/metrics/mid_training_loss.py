@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ from optotype.pipelines.emoji.probe.halves import seeded
 from optotype.pipelines.kernels.rows import BlockCache, RowReader
 from optotype.pipelines.metrics.held_out import held_out
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
+from optotype.pipelines.metrics.misfits import Misfit, too_few
 from optotype.schemas.errors import UsageError
 
 __all__ = ["MidTrainingLoss"]
@@ -59,6 +60,10 @@ class MidTrainingLoss:
         }
     )
     source = "final loss of FLOP-matched first-stage training of the projector (LLaVA, Liu et al. 2024)"
+
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """There are 2 items or more."""
+        yield from too_few(n, 2)
 
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """See the class.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +12,8 @@ from optotype.pipelines.kernels import overlap
 from optotype.pipelines.kernels.cosine_neighbours import Cosines, cosine_neighbours, memberships
 from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score
-from optotype.pipelines.metrics.paired_rows import check_neighbours, paired_unit_rows
+from optotype.pipelines.metrics.misfits import Misfit, check_fit, too_large
+from optotype.pipelines.metrics.paired_rows import paired_unit_rows
 
 __all__ = ["MutualNn", "MutualNnTies"]
 
@@ -36,11 +37,15 @@ class MutualNn:
     options = _OPTIONS
     source = "Huh, Cheung, Wang & Isola 2024, arXiv 2405.07987: mutual k-nearest-neighbour metric"
 
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """k is less than the items."""
+        yield from too_large(int(options["k"]), n)
+
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """Value in [0, 1], one per item as well; see the class."""
         visual, textual = paired_unit_rows(self.name, inputs, fewest=2)
         n, k = len(visual), int(options["k"])
-        check_neighbours(self.name, k, n)
+        check_fit(self, n, options)
         with one_thread():
             found = overlap.matches(cosine_neighbours(visual, k)[0], cosine_neighbours(textual, k)[0])
         level = overlap.chance(n, k)
@@ -63,11 +68,15 @@ class MutualNnTies:
     options = _OPTIONS
     source = "Huh, Cheung, Wang & Isola 2024, arXiv 2405.07987; expectation over random orders of ties"
 
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """k is less than the items."""
+        yield from too_large(int(options["k"]), n)
+
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """Value in [0, 1], one per item as well; see the class."""
         visual, textual = paired_unit_rows(self.name, inputs, fewest=2)
         n, k = len(visual), int(options["k"])
-        check_neighbours(self.name, k, n)
+        check_fit(self, n, options)
         per_item = np.empty(n)
         tied = 0
         with one_thread():

@@ -9,7 +9,7 @@ from optotype.pipelines.kernels.whitening import normalise_rows
 from optotype.pipelines.metrics.metric import Inputs, metric_error
 from optotype.schemas.errors import InvalidDataError, Problem
 
-__all__ = ["check_neighbours", "paired_rows", "paired_unit_rows"]
+__all__ = ["paired_rows", "paired_unit_rows"]
 
 Floats = NDArray[np.float64]
 
@@ -54,16 +54,6 @@ def paired_unit_rows(name: str, inputs: Inputs, *, fewest: int) -> tuple[Floats,
     if problems:
         raise InvalidDataError(f"metric {name} cannot compare these by cosine", problems)
     return units[0], units[1]
-
-
-def check_neighbours(name: str, k: int, n: int) -> None:
-    """UsageError unless k < n."""
-    if k >= n:
-        raise metric_error(
-            name,
-            f"k is from 1 to {n - 1} (n = {n} items, without the item itself), got {k}",
-            f"The largest k allowed here: --set {name}.k={n - 1}",
-        )
 
 
 def _names(inputs: Inputs) -> tuple[str, str]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from optotype.pipelines.metrics.catalogue import get_metric
 from optotype.pipelines.metrics.metric import NEEDS, Metric, PoolMetric, metric_error, missing_needs, reads_patches
+from optotype.pipelines.metrics.misfits import Misfit, misfits
 from optotype.pipelines.metrics.ravel import RavelFamily
 from optotype.pipelines.metrics.settings import Request, Setting, settings
 from optotype.pipelines.metrics.sources import Sources
 from optotype.pipelines.operators.mixtures import is_interleaved
-from optotype.pipelines.operators.neighbours import check_k
 from optotype.pipelines.pool import Pool, first_items
+from optotype.pipelines.problems import together
 from optotype.pipelines.progress import Progress
 from optotype.schemas.errors import UsageError
 
@@ -51,34 +52,56 @@ def fitting(planned: Sequence[Planned], pool: Pool, request: Request, report: Pr
     Raises
     ------
     UsageError
-        More neighbours or images than there are items, or a mixture of two spaces for a metric that takes one; noted
-        instead where everything was asked for.
+        Options that do not fit the number of items, more images than there are, or a mixture of two spaces for a
+        metric that takes one: all of them in one message. Where everything was asked for they are noted instead, and
+        the settings that fit are kept.
     """
     mixed = [encoder for encoder, array in pool.encoders.items() if is_interleaved(array)]
     kept: list[Planned] = []
+    errors: list[UsageError] = []
     for metric, own in planned:
-        try:
-            for setting in own:
-                count = len(pool.items)
-                if setting.images is not None:
-                    count = len(first_items(pool.items, setting.images, request.seed))
-                if isinstance(metric, RavelFamily):
-                    check_k(setting.options["k"], count)
-            if mixed and (not isinstance(metric, RavelFamily) or metric.pooled):
-                raise metric_error(
-                    metric.name,
-                    f"{mixed[0]} is an interleaved mixture, whose tokens lie in two spaces",
-                    "Leave it out.",
-                )
-        except UsageError as error:
-            if not request.everything:
-                raise
-            report.note(f"Left out: {metric.name}: {error.message}")
-        else:
-            kept.append((metric, own))
+        found = [_misfits(metric, setting, pool, request) for setting in own]
+        if mixed and (not isinstance(metric, RavelFamily) or metric.pooled):
+            why = f"{mixed[0]} is an interleaved mixture, whose tokens lie in two spaces"
+            found = [[metric_error(metric.name, why, "Leave it out.")] for _ in own]
+        errors += [error for each in found for error in each]
+        fit = [setting for setting, each in zip(own, found, strict=True) if not each]
+        if fit:
+            kept.append((metric, fit))
+    if errors and not request.everything:
+        raise together(errors)
+    for message in dict.fromkeys(error.message.removeprefix("metric ") for error in errors):
+        report.note(f"Left out: {message}")
     if not kept:
-        raise UsageError("no metric can be scored on these arrays")
+        raise UsageError("no metric can be scored on these arrays", hint=errors[0].hint if errors else None)
     return kept
+
+
+def _misfits(metric: Metric | PoolMetric, setting: Setting, pool: Pool, request: Request) -> list[UsageError]:
+    """What keeps ``metric`` from scoring the pool under one setting, each with what mends it."""
+    count = len(pool.items)
+    if setting.images is not None:
+        try:
+            count = len(first_items(pool.items, setting.images, request.seed))
+        except UsageError as error:
+            return [error]
+    return [
+        metric_error(metric.name, misfit.why, _hint(metric, misfit, setting, request))
+        for misfit in misfits(metric, count, setting.options)
+    ]
+
+
+def _hint(metric: Metric | PoolMetric, misfit: Misfit, setting: Setting, request: Request) -> str | None:
+    """What to type instead: the sweep, ``-k`` or ``--set``, by where the value came from."""
+    name, largest = misfit.option, misfit.largest
+    if name is None or largest is None:
+        return misfit.hint
+    if name in request.sweep:
+        values = ",".join(f"{value:g}" for value in request.sweep[name])
+        return f"Leave {setting.options[name]} out of --sweep {name}={values}: the largest allowed here is {largest}"
+    if name == "k" and isinstance(metric, RavelFamily) and name not in request.options.get(metric.name, {}):
+        return f"The largest k allowed here: -k {largest}"
+    return f"The largest {name} allowed here: --set {metric.name}.{name}={largest}"
 
 
 def _able(
@@ -115,3 +138,5 @@ def _check_asked(planned: Sequence[Planned], request: Request) -> None:
             raise UsageError(f"--sweep {key}: none of the metrics has {key}")
     if ("gamma" in request.sweep or request.gamma != 1) and not any(reads_patches(metric) for metric, _ in planned):
         raise UsageError("gamma has no say: none of the metrics reads patches")
+    if len(request.prenorms) > 1 and not any("prenorm-features" in metric.options for metric, _ in planned):
+        raise UsageError("--all-prenorms has no say: none of the metrics whitens", hint="Add --metric ravel.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -16,23 +18,45 @@ from optotype.pipelines.kernels import overlap
 from optotype.pipelines.kernels.whitening import check_eps
 from optotype.pipelines.metrics.fronts import check_gamma, parse_fronts
 from optotype.pipelines.metrics.inputs import Maker
-from optotype.pipelines.metrics.metric import Inputs, Metric, PoolMetric, Refusal, Score, metric_error, reads_patches
+from optotype.pipelines.metrics.metric import (
+    Inputs,
+    Metric,
+    PoolMetric,
+    Refusal,
+    Score,
+    hangs_on_pairing,
+    metric_error,
+    reads_patches,
+)
 from optotype.pipelines.metrics.plan import fitting, plan
 from optotype.pipelines.metrics.ravel import RavelFamily
 from optotype.pipelines.metrics.settings import Request, Setting, check_sweep
 from optotype.pipelines.metrics.sources import NOTHING, Sources
 from optotype.pipelines.pool import Pool, first_items, open_pool
+from optotype.pipelines.problems import naming, reason
 from optotype.pipelines.progress import SILENT, Progress
 from optotype.pipelines.rank import graph_row
 from optotype.pipelines.ravel import check_repeats
 from optotype.pipelines.scheduler import Scheduler
 from optotype.pipelines.scheduler import scheduler as open_scheduler
-from optotype.schemas.errors import InvalidDataError, OptotypeError, Problem, UsageError
+from optotype.schemas.errors import (
+    ConflictError,
+    ExternalError,
+    FormatError,
+    IntegrityError,
+    InvalidDataError,
+    OptotypeError,
+    Problem,
+    UsageError,
+)
 from optotype.store.project import Project
 
 __all__ = ["rank_metrics"]
 
 Row = dict[str, Any]
+
+_SHOWN = 5
+_DAMAGE = (ConflictError, ExternalError, FormatError, IntegrityError)
 
 
 def rank_metrics(
@@ -78,7 +102,10 @@ def rank_metrics(
         - ``details``: what the metric says of its score; ``seed``.
 
         The interval is that of the mean over the items a metric scores, drawn with replacement; None where its score
-        is no such mean. The null re-scores a cross-modal metric under random pairings of images and texts.
+        is no such mean. The null re-scores a cross-modal metric under random pairings of images and texts; None, with a
+        warning, for one on which pairings have no say.
+
+        Where everything was asked for, what has no score is noted and the rest is ranked.
 
     Raises
     ------
@@ -102,9 +129,13 @@ def rank_metrics(
     planned = fitting(planned, pool, request, report)
     if common:
         report.note(f"{len(pool.items)} ids are common to all arrays")
+    if any("labels" in metric.needs for metric, _ in planned):
+        _note_strangers(sources, pool, report)
     run = _Run(project, pool, request, report, Maker(pool, sources, *fronts, report), fronts)
     with open_scheduler(scheduler) as place:
         rows = [row for metric, own in planned for row in run.rows(metric, own, place)]
+    if not rows:
+        raise UsageError("no metric has a score for any of these arrays", hint="The notes above say why.")
     order = {metric.name: number for number, (metric, _) in enumerate(planned)}
     return sorted(rows, key=lambda row: (order[row["metric"]], -row["score"], row["encoder"], row["model"] or ""))
 
@@ -118,6 +149,7 @@ class _Run:
         self.project, self.pool, self.request, self.report, self.maker = project, pool, request, report, maker
         self.fronts = fronts
         self.models: list[str | None] = list(pool.models) or [None]
+        self.noted: set[str] = set()
 
     def rows(self, metric: Metric | PoolMetric, own: Sequence[Setting], place: Scheduler) -> Iterator[Row]:
         """Rows of one metric."""
@@ -165,14 +197,18 @@ class _Run:
             for number, side in enumerate(("features", "states")):
                 told[f"prenorm_{side}"] = options[f"prenorm-{side}"]
                 norms[number] = {"eps": options["eps"], "prenorm": options[f"prenorm-{side}"]}
-        textual: dict[str, dict[int, xr.Dataset]] = {
-            model: states_graphs(self.project, model, texts=items, form=forms[1], **norms[1], **shared)
-            for model in self.pool.models
-        }
+        textual: dict[str, dict[int, xr.Dataset]] = {}
+        for model in self.pool.models:
+            with self._trying(metric, "states", [(encoder, model) for encoder in self.pool.encoders]):
+                textual[model] = states_graphs(self.project, model, texts=items, form=forms[1], **norms[1], **shared)
         asked = {"null": self.request.null, "seed": self.request.seed, "bootstrap": self.request.bootstrap}
         made: list[list[Row]] = [[] for _ in together]
-        for encoder in self.pool.encoders:
-            visual = features_graphs(self.project, encoder, images=items, form=forms[0], **norms[0], **shared)
+        for encoder in self.pool.encoders if textual else ():
+            visual: dict[int, xr.Dataset] = {}
+            with self._trying(metric, "features", [(encoder, model) for model in textual]):
+                visual = features_graphs(self.project, encoder, images=items, form=forms[0], **norms[0], **shared)
+            if not visual:
+                continue
             for one, rows in zip(together, made, strict=True):
                 k = one.options["k"]
                 for model, graphs in textual.items():
@@ -184,47 +220,71 @@ class _Run:
 
     def _pair_rows(self, metric: Any, setting: Setting, encoder: str) -> Iterator[Row]:
         items = self._items(setting)
-        if metric.kind == "vision-only":
-            inputs = self._inputs(metric, setting, encoder, None, items)
-            score = self._score(metric, setting, inputs)
-            if score is not None:
-                for model in self.models:
-                    yield self._row(metric, setting, encoder, model, score, inputs)
-            return
-        for model in self.models:
-            inputs = self._inputs(metric, setting, encoder, model, items)
-            score = self._score(metric, setting, inputs)
-            if score is not None:
-                yield self._row(metric, setting, encoder, model, score, inputs)
+        alone = metric.kind == "vision-only"
+        for model in [None] if alone else self.models:
+            inputs = score = None
+            with self._trying(metric, "pair", [(encoder, model)]):
+                inputs = self._inputs(metric, setting, encoder, model, items)
+                score = _checked(metric, metric.score(inputs, setting.options, seed=self.request.seed))
+            if score is not None and inputs is not None:
+                for spoken in self.models if alone else [model]:
+                    yield self._row(metric, setting, encoder, spoken, score, inputs)
 
     def _inputs(self, metric: Any, setting: Setting, encoder: str, model: str | None, items: Sequence[str]) -> Inputs:
         gamma = 1.0 if setting.gamma is None else setting.gamma
         return self.maker.inputs(encoder, model, items, gamma=gamma, patches=reads_patches(metric))
 
-    def _score(self, metric: Any, setting: Setting, inputs: Inputs) -> Score | None:
-        """The score; None where all metrics were asked for and this one refuses, which is noted."""
+    @contextmanager
+    def _trying(
+        self, metric: Any, side: Literal["features", "states", "pair"], pairs: Sequence[tuple[str, str | None]]
+    ) -> Iterator[None]:
+        """What cannot be scored in here is noted for each of ``pairs`` where all metrics were asked for.
+
+        Otherwise it is an error that names the metric and the array (``side``), or the pair where both have a say.
+        Damage of the store is an error in any case, since other metrics would read the same.
+        """
+        encoder, model = pairs[0]
+        what = self._named(encoder, model)
+        if side != "pair":
+            what = f"{side} of {self.pool.label(side, encoder if side == 'features' else str(model))}"
         try:
-            return _checked(metric, metric.score(inputs, setting.options, seed=self.request.seed))
+            with naming(metric.name, what):
+                yield
+        except _DAMAGE:
+            raise
         except OptotypeError as error:
             if not self.request.everything:
                 raise
-            self._note(metric, inputs, error.message)
-            return None
+            cause = error.__cause__ if isinstance(error.__cause__, OptotypeError) else error
+            for pair in pairs:
+                self._note(metric, self._named(*pair), reason(cause, metric.name))
 
-    def _note(self, metric: Any, inputs: Inputs, why: str) -> None:
-        pair = inputs.encoder if inputs.model is None else f"{inputs.encoder} x {inputs.model}"
-        self.report.note(f"{metric.name} has no score for {pair}: {why}")
+    def _named(self, encoder: str, model: str | None) -> str:
+        name = self.pool.label("features", encoder)
+        return name if model is None else f"{name} x {self.pool.label('states', model)}"
+
+    def _note(self, metric: Any, pair: str, why: str) -> None:
+        """Tell it once, under however many settings."""
+        text = f"{metric.name} has no score for {pair}: {why}"
+        if text not in self.noted:
+            self.noted.add(text)
+            self.report.note(text)
 
     def _pool_rows(self, metric: Any, setting: Setting) -> Iterator[Row]:
         items = self._items(setting)
-        pairs = [(encoder, model) for encoder in self.pool.encoders for model in self.models]
-        members = [self._inputs(metric, setting, encoder, model, items) for encoder, model in pairs]
+        pairs, members = [], []
+        for pair in itertools.product(self.pool.encoders, self.models):
+            with self._trying(metric, "pair", [pair]):
+                members.append(self._inputs(metric, setting, *pair, items))
+                pairs.append(pair)
+        if not members:
+            return
         try:
             results = list(metric.scores(members, setting.options, seed=self.request.seed))
         except OptotypeError as error:
             if not self.request.everything:
                 raise
-            self.report.note(f"{metric.name} has no scores: {error.message}")
+            self.report.note(f"{metric.name} has no scores: {reason(error, metric.name)}")
             return
         refused = [
             (inputs, result) for inputs, result in zip(members, results, strict=True) if isinstance(result, Refusal)
@@ -239,7 +299,7 @@ class _Run:
             )
         for (encoder, model), inputs, result in zip(pairs, members, results, strict=True):
             if isinstance(result, Refusal):
-                self._note(metric, inputs, result.why)
+                self._note(metric, self._named(encoder, model), result.why)
             else:
                 yield self._row(metric, setting, encoder, model, _checked(metric, result), inputs)
 
@@ -262,6 +322,11 @@ class _Run:
         request, options = self.request, setting.options
         spoken = None if metric.kind == "vision-only" else model  # the states have no say in a vision-only score
         adjusted = None if score.chance is None else overlap.adjusted(score.value, score.chance)
+        shuffled = bool(request.null) and metric.kind == "cross-modal"
+        warnings = list(score.warnings)
+        if shuffled and not hangs_on_pairing(metric):
+            shuffled = False
+            warnings.append(f"{metric.name}: no null: which text belongs to which image has no say in this score")
         return {
             "encoder": self.pool.label("features", encoder),
             "model": None if model is None else self.pool.label("states", model),
@@ -274,16 +339,14 @@ class _Run:
             "eps": options.get("eps"),
             "prenorm_features": None,
             "prenorm_states": None,
-            "null": self._null(metric, setting, score, inputs)
-            if request.null and metric.kind == "cross-modal"
-            else None,
+            "null": self._null(metric, setting, score, inputs) if shuffled else None,
             "interval": _interval(score, request.bootstrap, request.seed),
             "bootstrap": request.bootstrap,
             **self.pool.facts(encoder, spoken),
             "n_over_d": None,
             "share_below_eps": None,
             "cosine_spread": None,
-            "warnings": list(score.warnings),
+            "warnings": warnings,
             **self.pool.mixture(encoder),
             **self._told(metric, setting, encoder, spoken, score.details),
         }
@@ -329,6 +392,17 @@ def _but_k(own: Sequence[Setting]) -> list[list[int]]:
 def _without_gamma(form: Form) -> Any:
     """The chain of a pooled form: γ says nothing to single rows, and equal graphs have equal keys."""
     return type(form.chain)(tuple(step for step in form.chain if step.kind != "image"))
+
+
+def _note_strangers(sources: Sources, pool: Pool, report: Progress) -> None:
+    """Tell of labels that belong to none of the items: of other data, or misspelt."""
+    strangers = sorted(set(sources.labels or {}) - set(pool.items))
+    if strangers:
+        more = f" and {len(strangers) - _SHOWN} more" if len(strangers) > _SHOWN else ""
+        report.note(
+            f"labels: {len(strangers)} of {len(sources.labels or {})} ids are not among the {len(pool.items)} items: "
+            f"{', '.join(strangers[:_SHOWN])}{more}"
+        )
 
 
 def _checked(metric: Any, score: Score) -> Score:

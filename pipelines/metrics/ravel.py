@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ from optotype.pipelines.degeneracy import degeneracy
 from optotype.pipelines.forms import Form
 from optotype.pipelines.kernels import overlap
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
+from optotype.pipelines.metrics.misfits import Misfit, too_large
 from optotype.pipelines.operators.neighbours import check_k, feature_neighbours, row_neighbours, state_neighbours
 
 __all__ = ["Ravel", "RavelFamily", "RavelPatchRaw", "RavelPooledRaw", "RavelPooledWhitened"]
@@ -61,6 +62,10 @@ class RavelFamily:
     def forms(self) -> tuple[Form, Form]:
         """What is done to features and to states, without a front."""
         return Form(pooled=self.pooled, whitened=self.whitened), Form(whitened=self.whitened)
+
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """k is less than the items."""
+        yield from too_large(int(options["k"]), n)
 
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """See the class; nothing is drawn, so ``seed`` has no say. `optotype.pipelines.graphs` gives the same, cached.

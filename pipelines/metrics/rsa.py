@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +14,7 @@ from optotype.pipelines.kernels.similarity_pairs import pair_moments, pairs_of_t
 from optotype.pipelines.kernels.spearman import spearman
 from optotype.pipelines.kernels.topk import DECIMALS
 from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
+from optotype.pipelines.metrics.misfits import Misfit, check_fit, too_few
 from optotype.pipelines.metrics.paired_rows import paired_unit_rows
 
 __all__ = ["MOST_RANKED", "Rsa"]
@@ -44,18 +45,21 @@ class Rsa:
     )
     source = "Kriegeskorte, Mur & Bandettini 2008, Front. Syst. Neurosci. 2:4; cosines instead of dissimilarities"
 
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """There are 3 items or more, and few enough to rank all pairs."""
+        yield from too_few(n, 3)
+        if options["correlation"] == "spearman" and n > MOST_RANKED:
+            yield Misfit(
+                f"spearman ranks all {n * (n - 1) // 2} pairs in memory, which is for {MOST_RANKED} items at most; "
+                f"got {n}",
+                hint=f"Take fewer with --images {MOST_RANKED}, or --set rsa.correlation=pearson.",
+            )
+
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """Value in [-1, 1]; see the class."""
         visual, textual = paired_unit_rows(self.name, inputs, fewest=3)
-        n = len(visual)
+        check_fit(self, len(visual), options)
         ranked = options["correlation"] == "spearman"
-        if ranked and n > MOST_RANKED:
-            raise metric_error(
-                self.name,
-                f"spearman ranks all {n * (n - 1) // 2} pairs in memory, which is for {MOST_RANKED} items at most; "
-                f"got {n}",
-                f"Take fewer with --images {MOST_RANKED}, or --set rsa.correlation=pearson.",
-            )
         with one_thread():
             found = pair_moments(visual, textual)
             for side, squares in (("visual", found.xx), ("textual", found.yy)):
@@ -64,7 +68,7 @@ class Rsa:
                         self.name,
                         f"all pairs of items are equally similar on the {side} side "
                         f"(cosine {found.mean_x if side == 'visual' else found.mean_y:.6g})",
-                        "Put other post-processing in front, with --post-features or --post-states.",
+                        "Put other post-processing in front (--post-features or --post-states), or leave it out.",
                     )
             if ranked:
                 pairs = list(pairs_of_tiles(visual, textual))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from optotype.pipelines.kernels.one_thread import one_thread
 from optotype.pipelines.kernels.principal import Principal, leading
 from optotype.pipelines.kernels.whitening import moments
-from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score, metric_error
+from optotype.pipelines.metrics.metric import Inputs, Kind, Need, Option, Score
+from optotype.pipelines.metrics.misfits import Misfit, check_fit, too_few
 from optotype.pipelines.metrics.paired_rows import paired_unit_rows
 from optotype.pipelines.postprocessing.chain import Step
 from optotype.pipelines.postprocessing.steps import fit_step
@@ -41,16 +42,18 @@ class Svcca:
     )
     source = "Raghu et al. 2017, arXiv 1706.05806; 10 dimensions as in Huh et al. 2024, arXiv 2405.07987"
 
+    def check(self, n: int, options: Mapping[str, Any]) -> Iterator[Misfit]:
+        """Two items more than dimensions are the least, and 3."""
+        yield from too_few(n, 3)
+        wanted = int(options["dimensions"])
+        if n >= 3 and wanted > n - 2:
+            yield Misfit(f"{wanted} dimensions need {wanted + 2} items or more, got {n}", "dimensions", n - 2)
+
     def score(self, inputs: Inputs, options: Mapping[str, Any], *, seed: int) -> Score:
         """Value in [0, 1]; see the class."""
         sides = paired_unit_rows(self.name, inputs, fewest=3)
         wanted = int(options["dimensions"])
-        if wanted > len(sides[0]) - 2:
-            raise metric_error(
-                self.name,
-                f"{wanted} dimensions need {wanted + 2} items or more, got {len(sides[0])}",
-                f"Give it fewer: --set {self.name}.dimensions={len(sides[0]) - 2}",
-            )
+        check_fit(self, len(sides[0]), options)
         warnings = []
         found: list[Principal] = []
         with one_thread():

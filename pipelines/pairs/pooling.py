@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from optotype.pipelines.kernels.chamfer import offsets_of
 from optotype.pipelines.kernels.rows import BlockCache, RowReader, blocks_of_images
+from optotype.pipelines.kernels.whitening import normalise_rows
 from optotype.pipelines.progress import Progress
 from optotype.pipelines.scheduler import Scheduler
 from optotype.schemas.errors import InvalidDataError, Problem
@@ -133,12 +134,8 @@ def _pool(shared: _Shared, block: tuple[int, int]) -> tuple[NDArray[np.float64],
     mean[~finite] = 0
     if not shared.unit:
         return mean, finite, np.ones(len(mean), dtype=bool)
-    # By a power of two, which changes no digit: squares of the largest and smallest floats stay in range.
-    mean = np.ldexp(mean, -np.frexp(np.abs(mean).max(axis=1, keepdims=True))[1])
-    norm = np.sqrt(np.einsum("ij,ij->i", mean, mean))
-    directed: NDArray[np.bool_] = norm > 0
-    unit: NDArray[np.float64] = mean / np.where(directed, norm, 1)[:, None]
-    return unit, finite, directed | ~finite
+    unit, zero = normalise_rows(mean)
+    return unit, finite, ~zero | ~finite
 
 
 def pooled_rows(

@@ -10,12 +10,13 @@ from typing import Literal
 
 from optotype.schemas.errors import UsageError, did_you_mean
 
-__all__ = ["EPS", "STEPS", "Chain", "Step", "parse_chain"]
+__all__ = ["EPS", "MOST", "STEPS", "Chain", "Step", "parse_chain"]
 
 EPS = 1e-4
 """ε of ``spca-whiten`` where none is given; absolute, as in the score itself."""
 
-_MOST = 1e6  # of ε and γ: beyond it nothing changes, and a number is written without a "+"
+MOST = 1e6
+"""Largest argument of a step. Beyond it nothing changes, and a number is written without a "+"."""
 
 Kind = Literal["affine", "row", "image"]
 
@@ -161,12 +162,12 @@ def _step(part: str) -> Step | None:
         return None if name == "none" else Step(name)
     if not colon and form.default is not None:
         return Step(name, form.default)
-    allowed = f"a whole number from 0 to {_MOST:.0f}" if form.whole else f"a number from 0 to {_MOST:.0f}"
+    allowed = f"a whole number from 0 to {MOST:.0f}" if form.whole else f"a number from 0 to {MOST:.0f}"
     try:
         value: float = int(given) if form.whole else float(given)
     except ValueError:
         raise ValueError(f"{name} needs {form.argument}, {allowed}, got {given!r}") from None
-    if not (math.isfinite(value) and 0 <= value <= _MOST):
+    if not (math.isfinite(value) and 0 <= value <= MOST):
         raise ValueError(f"{name} needs {form.argument}, {allowed}, got {given!r}")
     if name == "spca-whiten" and value == 0:
         return Step("pca-whiten")

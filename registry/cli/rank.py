@@ -130,8 +130,9 @@ def rank(
     from optotype.registry import rankings
 
     chosen = [name for name in ("prenorm_features", "prenorm_states") if _was_given(ctx, name)]
-    if not states and "all" not in metrics and any(name.startswith("ravel") for name in metrics):
-        raise click.UsageError("Missing option '--states'.", ctx)
+    if not states and set(metrics) == {"ravel"}:  # what several metrics lack is told of all of them together
+        message = "Missing option '--states'. ravel compares images with texts: give it, or another --metric."
+        raise click.UsageError(message, ctx)
     if all_prenorms and chosen:
         option = f"--{chosen[0].replace('_', '-')}"
         raise click.UsageError(f"--all-prenorms includes every {option}: give one of the two", ctx)
@@ -187,7 +188,7 @@ def _columns(rows: Sequence[Mapping[str, Any]], *, show_prenorms: bool, swept: S
     if {row["metric"] for row in rows} != {"ravel"}:
         columns.insert(0, Column("metric", lambda row: str(row["metric"])))
     if show_prenorms:
-        columns.append(Column("prenorms", lambda row: f"{row['prenorm_features']}/{row['prenorm_states']}"))
+        columns.append(Column("prenorms", _prenorms))
     if "eps" in swept:
         columns.append(Column("eps", lambda row: _optional(row["eps"], "g"), right=True))
     if "gamma" in swept:
@@ -215,6 +216,11 @@ def _columns(rows: Sequence[Mapping[str, Any]], *, show_prenorms: bool, swept: S
         Column("k", lambda row: _optional(row["k"], "d"), right=True),
     ]
     return columns
+
+
+def _prenorms(row: Mapping[str, Any]) -> str:
+    """Of features and states; ``-`` for a metric that has none."""
+    return "-" if row["prenorm_features"] is None else f"{row['prenorm_features']}/{row['prenorm_states']}"
 
 
 def _optional(value: Any, form: str) -> str:

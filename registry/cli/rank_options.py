@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from optotype.pipelines.metrics.catalogue import METRICS
 from optotype.registry.cli import options
+from optotype.schemas.errors import did_you_mean
 
 __all__ = ["fronts", "metrics", "sources"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # takes no type in older versions
+
+
+class _Metric(_Choice):
+    """One of the metrics; another is answered with the nearest."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """``value`` itself."""
+        names = [str(choice) for choice in self.choices]
+        if value not in names:
+            self.fail(f"no metric is called {value!r}. {did_you_mean(value, names)}", param, ctx)
+        return value
+
 
 _TABLE = click.Path(path_type=Path, dir_okay=False)
 
@@ -73,7 +92,7 @@ def metrics(function: _F) -> _F:
             "--metric",
             "metrics",
             multiple=True,
-            type=click.Choice([*METRICS, "all"]),
+            type=_Metric([*METRICS, "all"]),
             default=["ravel"],
             show_default=True,
             metavar="METRIC",

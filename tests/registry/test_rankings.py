@@ -172,7 +172,8 @@ def test_the_command_hands_on_what_it_is_given(asked: SimpleNamespace, tmp_path:
         (["--sweep", "k"], "KEY=V1,V2"),
         (["--sweep", "k=1", "--sweep", "k=2"], "k is swept twice"),
         (["--language-model", "qwen3"], "NAME=SOURCE"),
-        (["--metric", "ckaa"], "ckaa"),
+        (["--metric", "ckaa"], "no metric is called 'ckaa'. Did you mean 'cka'?"),
+        (["--metric", "ravell"], "no metric is called 'ravell'. Did you mean 'ravel'?"),
         (["--images", "1"], "images"),
     ],
 )
@@ -188,4 +189,19 @@ def test_states_may_be_left_out_for_metrics_of_vision_alone(asked: SimpleNamespa
     assert asked.options["states"] == []
     result = run()
     assert result.exit_code == 2
-    assert "Missing option '--states'" in result.stderr
+    assert "Missing option '--states'. ravel compares images with texts" in result.stderr
+
+
+def test_what_several_metrics_lack_is_told_together() -> None:
+    result = run("--metric", "ravel-pooled-raw", "--metric", "linear-probing")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "ravel-pooled-raw needs states of a language model (--states NAME)" in result.stderr
+    assert "linear-probing needs a label for each image (--labels TABLE)" in result.stderr
+    assert "Give --states NAME, --labels TABLE." in result.stderr
+
+
+def test_prenorms_of_a_metric_that_has_none_are_a_dash(asked: SimpleNamespace) -> None:
+    head, *lines = run("--states", "./t", "--metric", "ravel", "--metric", "cka", "--all-prenorms").stdout.splitlines()
+    assert head.split()[3] == "prenorms"
+    prenorms = {(line.split()[0], line.split()[3]) for line in lines}
+    assert prenorms == {("cka", "-"), ("ravel", "none/l2"), ("knn-classification", "-")}

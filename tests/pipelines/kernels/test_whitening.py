@@ -111,6 +111,41 @@ def test_only_what_may_help_is_advised_against_no_variance() -> None:
     assert "try prenorm l2" in str(caught.value)
 
 
+@pytest.mark.parametrize("value", [1.0, 0.1, 1e-3, 1e3])
+def test_no_option_is_advised_for_rows_that_are_equal(value: float) -> None:
+    rows = np.full((50, 4), value) * [1.0, -2.0, 3.0, 0.3]
+    with pytest.raises(InvalidDataError, match="nearly") as caught:
+        kernel.fit(kernel.moments(rows), 1e-4)
+    assert "No option mends" in str(caught.value.hint)
+    with pytest.raises(InvalidDataError, match="nearly") as caught:
+        kernel.fit(kernel.moments(rows, "l2"), 1e-4, "l2")
+    assert "by other data alone" in str(caught.value.hint)
+
+
+def test_unit_rows_of_any_size() -> None:
+    rows = np.random.default_rng(3).standard_normal((30, 5))
+    unit, zero = kernel.normalise_rows(rows)
+    assert not zero.any()
+    # the plain quotient, to the byte, where squares stay in range
+    for scale in (1.0, 1e-130, 1e150, 3e-45):
+        ordinary = rows * scale
+        quotient = ordinary / np.sqrt(np.einsum("ij,ij->i", ordinary, ordinary))[:, None]
+        assert kernel.normalise_rows(ordinary)[0].tobytes() == quotient.tobytes()
+    for power in (-1000, -700, -500, 400, 1000):
+        scaled = np.ldexp(rows, power)
+        kept = scaled.copy()
+        found, zero = kernel.normalise_rows(scaled)
+        assert not zero.any()
+        assert found.tobytes() == unit.tobytes()
+        assert scaled.tobytes() == kept.tobytes()
+    mixed = np.stack([rows[0], np.zeros(5), np.ldexp(rows[1], -900), np.full(5, 5e-324)])
+    found, zero = kernel.normalise_rows(mixed)
+    assert zero.tolist() == [False, True, False, False]
+    np.testing.assert_array_equal(found[[0, 1, 2]], [unit[0], np.zeros(5), unit[1]])
+    np.testing.assert_allclose(found[3], np.full(5, 5**-0.5), rtol=1e-15)
+    assert kernel.normalise_rows(np.zeros((2, 0)))[1].tolist() == [True, True]
+
+
 def test_rows_without_direction_are_found_beside_rounding() -> None:
     generator = np.random.default_rng(7)
     rows = generator.standard_normal((64, 5)) + 1e3

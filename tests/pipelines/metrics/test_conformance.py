@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 from optotype.pipelines.metrics.catalogue import METRICS, get_metric
 from optotype.pipelines.metrics.conformance import CHECKS, conformance_problems, planted_inputs, planted_pool
-from optotype.pipelines.metrics.metric import Option, Score, metric_error
-from optotype.schemas.errors import NotFoundError
+from optotype.pipelines.metrics.metric import Option, Score, checked_options, metric_error
+from optotype.pipelines.metrics.misfits import Misfit, misfits, too_few
+from optotype.schemas.errors import NotFoundError, UsageError
 
 # The weights that it needs are made in test_mid_training.py.
 WITHOUT_WEIGHTS = [name for name in METRICS if name != "mid-training-loss"]
@@ -20,7 +22,6 @@ OPTIONS: dict[str, dict[str, Any]] = {name: {"k": 20} for name in METRICS if nam
 SKIPPED = {
     "linear-probing": "joint-order",  # splits by id
     "cca": "joint-order",
-    "gw": "planted",  # compares shapes, whatever stands beside what
 }
 
 
@@ -87,6 +88,16 @@ CASES: dict[str, tuple[Any, str]] = {
     ),
     "a state of its own": (broken(score=drifting), "repeatable"),
     "row order": (broken(score=by_position), "joint-order"),
+    "a pairing that has a say": (broken(pairing=False), "planted"),
+    "a size that is refused alone": (
+        broken(check=lambda self, n, options: too_few(n, 5)),
+        "sizes",
+    ),
+    "a default that does not fit": (broken(check=lambda self, n, options: too_few(n, 500)), "sizes"),
+    "a largest that is refused": (
+        broken(check=lambda self, n, options: [Misfit("no", "ridge", 3)] if n < 9 else []),
+        "sizes",
+    ),
     "no refusal": (
         broken(score=lambda self, inputs, options, seed: Score(0.0 if inputs.states is None else 1.0)),
         "needs",
@@ -130,3 +141,24 @@ def test_planted_data_is_what_it_says(make: SimpleNamespace) -> None:
     fits = [Fair().score(inputs, {"ridge": 1.0}, seed=0).value for inputs in pool]
     assert fits == sorted(fits, reverse=True)
     assert set(CHECKS) >= {"planted", "needs", "options"}
+
+
+@pytest.mark.parametrize("name", WITHOUT_WEIGHTS)
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 11, 12, 13, 20, 21])
+def test_check_foretells_every_refusal_of_so_many_items(name: str, n: int) -> None:
+    metric: Any = get_metric(name)
+    if getattr(metric, "over_pool", False) or "labels" in metric.needs:
+        return  # these hang on what else is given
+    options, whole = checked_options(metric, OPTIONS.get(name)), planted_inputs(2, n=30)
+    first = {
+        "items": whole.items[:n],
+        "pooled": whole.pooled[:n],
+        "states": None if whole.states is None else whole.states[:n],
+        "features": whole.features.isel(image=slice(n), token=slice(4 * n)),
+    }
+    inputs = replace(whole, **first, labels=None, captions=None, keypoints=None)
+    if misfits(metric, n, options):
+        with pytest.raises(UsageError):
+            metric.score(inputs, options, seed=0)
+    else:
+        assert np.isfinite(metric.score(inputs, options, seed=0).value)

@@ -68,12 +68,22 @@ def test_rows_are_fitted_on_themselves_and_gamma_says_nothing(items: list[np.nda
 
 
 def test_refusals(make: SimpleNamespace, items: list[np.ndarray]) -> None:
-    with pytest.raises(UsageError, match="gamma is a finite number >= 0"):
+    with pytest.raises(UsageError, match="gamma is a finite number from 0 to 1000000"):
         check_gamma(-0.5)
+    for wrong in (-1, 1.1e6, float("nan"), float("inf")):
+        with pytest.raises(UsageError, match="from 0 to 1000000"):
+            check_gamma(wrong)
+    for right in (0.0, -0.0, 0.1, 1e6):  # what is recorded can be read again
+        chain = patch_chain(parse_chain("centre"), check_gamma(right))
+        assert parse_chain(str(chain)) == chain
     with pytest.raises(UsageError, match="states have neither"):
         parse_fronts("none", "gamma:0.5")
     with pytest.raises(UsageError, match="no step 'center'"):
         parse_fronts("center", "none")
+    with pytest.raises(UsageError) as caught:
+        parse_fronts("center", "gamma:0.5")
+    assert "--post-features: 'center' is no chain" in caught.value.message
+    assert "--post-states: 'gamma:0.5': gamma draws" in caught.value.message
     two = interleaved(make.features(items), make.features(items))
     with pytest.raises(UsageError, match="two spaces"):
         fronted_features(two, parse_chain("centre"))

@@ -146,7 +146,7 @@ def test_everything_leaves_out_what_cannot_be_scored(filled: Project) -> None:
         "linear-probing needs",
         "ac-policy needs",
         "mid-training-loss needs",
-        "mutual-nn has no score for good",
+        "Left out: mutual-nn: k is from 1 to 39",
     ):
         assert name in told
     with pytest.raises(UsageError, match="mutual-nn"):
@@ -206,6 +206,14 @@ def test_settings_are_those_that_have_a_say() -> None:
         (Request(("ravel",), k=N), "k is from 1 to 39"),
         (Request(("ravel",), k=20, sweep={"images": (20,)}), "k is from 1 to 19"),
         (Request(("ravel",), k=5, gamma=-1), "gamma is a finite number"),
+        (Request(("ravel",), k=5, gamma=1e7), "gamma is a finite number from 0 to 1000000, got 10000000.0"),
+        (Request(("ravel",), sweep={"k": (3, N)}), "Leave 40 out of --sweep k=3,40: the largest allowed here is 39"),
+        (Request(("mutual-nn",), sweep={"k": (3, N)}), "Leave 40 out of --sweep k=3,40"),
+        (Request(("ravel",), options={"ravel": {"k": N}}), "--set ravel.k=39"),
+        (
+            Request(("cka", "ravel-patch-raw"), k=5, prenorms=(("none", "l2"), ("l2", "l2"))),
+            "none of the metrics whitens",
+        ),
         (Request(("mutual-nn",), gamma=0.5), "gamma has no say"),
         (Request(("cka",), sweep={"k": (3,)}), "none of the metrics has k"),
         (Request(("ravel",), sweep={"layer": (3,)}), "a sweep is over one of k, eps, gamma, images"),
@@ -293,3 +301,138 @@ def test_tables(filled: Project, tmp_path: Any) -> None:
         read_sources(downstream=tmp_path / "down.csv")
     assert "a second score of poor" in str(caught.value)
     assert "poor: has no score on b" in str(caught.value)
+
+
+def test_all_that_does_not_fit_the_items_comes_in_one_message(filled: Project) -> None:
+    names = ("ravel", "mutual-nn", "svcca", "knn-classification", "alignment-probing", "cka", "cycle-knn")
+    own = {"mutual-nn": {"k": 41}, "svcca": {"dimensions": 39}, "knn-classification": {"k": 50}}
+    own |= {"alignment-probing": {"folds": 20}}
+    with pytest.raises(UsageError) as caught:
+        rank_metrics(filled, ["good"], ["small"], Request(names, k=N, options=own), Sources(labels=labels()))
+    head, *lines = caught.value.message.splitlines()
+    assert head == "5 things do not fit:"
+    for line, words in zip(
+        lines,
+        (
+            "ravel: k is from 1 to 39 (n = 40 items, without the item itself), got 40",
+            "mutual-nn: k is from 1 to 39",
+            "svcca: 39 dimensions need 41 items or more, got 40",
+            "knn-classification: k is from 1 to 39",
+            "alignment-probing: 40 pairs are too few",
+        ),
+        strict=True,
+    ):
+        assert words in line
+    for hint in ("-k 39", "--set mutual-nn.k=39", "--set svcca.dimensions=38", "--set alignment-probing.folds=2"):
+        assert hint in str(caught.value.hint)
+    assert not (filled.cache / "neighbours").exists()
+
+
+def test_of_a_sweep_everything_keeps_what_fits(filled: Project) -> None:
+    notes = Notes()
+    request = Request(("ravel", "cka"), everything=True, sweep={"k": (5, N)})
+    rows = rank_metrics(filled, ["good"], ["small"], request, progress=notes)
+    assert [(row["metric"], row["k"]) for row in rows] == [("ravel", 5), ("cka", None)]
+    assert [line for line in notes.lines if "Left out" in line] == [
+        "Left out: ravel: k is from 1 to 39 (n = 40 items, without the item itself), got 40"
+    ]
+
+
+def test_a_metric_without_pairing_has_no_null(filled: Project) -> None:
+    gw, rsa = rank_metrics(filled, ["good"], ["small"], Request(("gw", "rsa"), null=9))
+    assert gw["null"] is None
+    assert any(text.startswith("gw: no null: ") for text in gw["warnings"])
+    assert rsa["null"] is not None
+    assert not any("no null" in text for text in rsa["warnings"])
+    (plain,) = rank_metrics(filled, ["good"], ["small"], Request(("gw",)))
+    assert not any("no null" in text for text in plain["warnings"])
+
+
+def test_labels_that_are_missing_or_of_others_are_told(filled: Project) -> None:
+    notes, some = Notes(), dict(list(labels().items())[:30])
+    some["i0000"], some["i0001"] = "", "alone"
+    names = ("knn-classification", "linear-probing")
+    request = Request(names, options={"knn-classification": {"k": 5}})
+    strangers = {f"other-{number}": "class-1" for number in range(7)}
+    rows = rank_metrics(filled, ["good"], [], request, Sources(labels=some | strangers), progress=notes)
+    for row in rows:
+        assert (row["n"], row["details"]["labelled"]) == (N, 28)
+        told = f"{row['metric']}: 28 of 40 items are scored: 11 have no label and 1 are the only one of their class"
+        assert told in row["warnings"]
+    assert (
+        "labels: 7 of 37 ids are not among the 40 items: other-0, other-1, other-2, other-3, other-4 and 2 more"
+        in notes.lines
+    )
+    notes.lines.clear()
+    whole = rank_metrics(filled, ["good"], [], request, Sources(labels=labels()), progress=notes)
+    assert not any("items are scored" in text for row in whole for text in row["warnings"])
+    assert not any("labels" in line for line in notes.lines)
+
+
+@pytest.fixture
+def broken(filled: Project, put: SimpleNamespace) -> Project:
+    """Beside the others ``same``, all of whose patches are equal, ``dead``, with an image of zeros, and flat states."""
+    generator = np.random.default_rng(5)
+    put.features("same", [np.ones((2, 7), np.float32)] * N)
+    items = [generator.standard_normal((2, 7)).astype(np.float32) for _ in range(N)]
+    put.features("dead", [np.zeros((2, 7), np.float32), *items[1:]])
+    put.states("flat", np.ones((N, 4)))
+    return filled
+
+
+def test_everything_ranks_what_is_left_beside_broken_arrays(broken: Project) -> None:
+    notes = Notes()
+    request = Request(("ravel", "ravel-pooled-raw", "rsa"), everything=True, sweep={"k": (4, 5)})
+    rows = rank_metrics(broken, ["good", "same", "dead"], ["small", "flat"], request, progress=notes)
+    scored = {(row["metric"], row["encoder"], row["model"]) for row in rows}
+    assert scored == {
+        *(("ravel", "good", "small"), ("ravel", "dead", "small"), ("rsa", "good", "small")),
+        *(("ravel-pooled-raw", encoder, model) for encoder in ("good", "same") for model in ("small", "flat")),
+    }
+    told = [line for line in notes.lines if " has no score for " in line]
+    assert len(told) == len(set(told)) == 18 - len(scored)
+    assert any(line.startswith("ravel has no score for same x small: Whitening cannot be fitted (") for line in told)
+    assert any(line.startswith("ravel has no score for good x flat: Whitening cannot be fitted (") for line in told)
+    assert any(line.startswith("ravel-pooled-raw has no score for dead x small: ") and "i0000" in line for line in told)
+    (alone,) = rank_metrics(broken, ["good"], ["small"], Request(("ravel",), k=5))
+    (same,) = [row for row in rows if (row["metric"], row["encoder"], row["k"]) == ("ravel", "good", 5)]
+    assert same == alone
+    with pytest.raises(UsageError, match=r"no metric has a score"):
+        rank_metrics(broken, ["same"], ["small"], Request(("ravel", "rsa"), everything=True, k=5))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "encoder", "model", "words"),
+    [
+        (("cka", "ravel"), "good", "flat", "metric cka, good x flat: all items are equal on the textual side"),
+        (("mutual-nn", "ravel"), "same", "small", "metric ravel, features of same: Whitening cannot be fitted"),
+        (("mutual-nn", "ravel"), "good", "flat", "metric ravel, states of flat: Whitening cannot be fitted"),
+        (("ravel-pooled-raw",), "dead", "small", "metric ravel-pooled-raw, features of dead: 1 image(s) cannot be"),
+        (("rsa",), "dead", "small", "metric rsa, dead x small: cannot compare these by cosine"),
+    ],
+)
+def test_an_error_names_metric_and_array(
+    broken: Project, metrics: tuple[str, ...], encoder: str, model: str, words: str
+) -> None:
+    with pytest.raises((UsageError, InvalidDataError)) as caught:
+        rank_metrics(broken, [encoder], [model], Request(metrics, k=5))
+    assert words in str(caught.value)
+
+
+def test_a_plain_ranking_names_the_array_and_no_prenorm_that_does_not_help(broken: Project) -> None:
+    with pytest.raises(InvalidDataError, match=r"^metric ravel, features of same: Whitening") as caught:
+        rank(broken, ["good", "same"], ["small"], k=5)
+    assert "prenorm" not in str(caught.value)
+    assert "No option mends rows that are equal" in str(caught.value.hint)
+
+
+def test_rows_far_below_one_have_a_direction(filled: Project, put: SimpleNamespace) -> None:
+    generator = np.random.default_rng(8)
+    states = generator.standard_normal((N, 6))
+    put.states("one", states)
+    put.states("tiny", np.ldexp(states, -700))
+    request = Request(("mutual-nn", "cka", "rsa", "ravel-pooled-raw"), k=5)
+    found = {
+        model: [row["score"] for row in rank_metrics(filled, ["good"], [model], request)] for model in ("one", "tiny")
+    }
+    assert found["tiny"] == found["one"]

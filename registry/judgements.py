@@ -73,9 +73,10 @@ def judge(
     Raises
     ------
     OptotypeError
-        As reading and judging do; nothing is written then.
+        As reading and judging do, and for a file that is given twice; nothing is written then.
     """
     from optotype.pipelines.judging.judge import judge as run
+    from optotype.pipelines.judging.predictions import names_apart
     from optotype.pipelines.judging.shapes import read_costs, stored_shapes
     from optotype.pipelines.judging.sources import read_outcomes, read_predictions
 
@@ -84,11 +85,13 @@ def judge(
         raise UsageError("a judgement takes one RANKING or more, and DOWNSTREAM")
     predictions: list[Prediction] = []
     notes: list[str] = []
-    for path in rankings:
-        found, left_out = read_predictions(Path(path))
+    files = _distinct([*rankings, downstream])
+    names = names_apart(files)
+    for path, called in zip(files[:-1], names[:-1], strict=True):
+        found, left_out = read_predictions(path, called)
         predictions += found
         notes += left_out
-    outcomes = read_outcomes(Path(downstream))
+    outcomes = read_outcomes(files[-1], names[-1])
     known = stored_shapes(project_around(project), predictions)
     known |= {} if costs is None else read_costs(Path(costs))
     predictions, outcomes = _renamed(predictions, outcomes, rename or {})
@@ -108,9 +111,9 @@ def judge(
     document["warnings"] += notes
     document["parameters"]["rename"] = dict(rename or {})
     document["sources"] = {
-        "rankings": [_source(Path(path)) for path in rankings],
-        "downstream": _source(Path(downstream)),
-        "costs": None if costs is None else _source(Path(costs)),
+        "rankings": [_source(path, called) for path, called in zip(files[:-1], names[:-1], strict=True)],
+        "downstream": _source(files[-1], names[-1]),
+        "costs": None if costs is None else _source(Path(costs), Path(costs).name),
     }
     if folder is not None:
         write_judgement(document, folder)
@@ -166,9 +169,19 @@ def _renamed(
     )
 
 
-def _source(path: Path) -> dict[str, str]:
-    """Name and digest of a file, for the record."""
-    from optotype.pipelines.judging.predictions import source_name
+def _distinct(paths: Sequence[str | Path]) -> list[Path]:
+    """The files, a folder being the ranking in it; each may be given once."""
+    files = [Path(path) / "ranking.json" if Path(path).is_dir() else Path(path) for path in paths]
+    seen: set[Path] = set()
+    for path in files:
+        if path.resolve() in seen:
+            raise UsageError(
+                f"{path} is given twice", hint="Give every RANKING once, and another table as DOWNSTREAM, the last one"
+            )
+        seen.add(path.resolve())
+    return files
 
-    path = path / "ranking.json" if path.is_dir() else path
-    return {"name": source_name(path), "digest": f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"}
+
+def _source(path: Path, name: str) -> dict[str, str]:
+    """Name and digest of a file, for the record."""
+    return {"name": name, "digest": f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"}

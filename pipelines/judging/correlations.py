@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 from optotype.pipelines.kernels.item_moments import DECIMALS
 from optotype.pipelines.kernels.spearman import spearman_rows
 
-__all__ = ["EXACT", "SHUFFLES", "STATISTICS", "critical", "pearson_rows", "permutation_p"]
+__all__ = [
+    "EXACT",
+    "SHUFFLES",
+    "STATISTICS",
+    "critical",
+    "difference_p",
+    "levelled",
+    "pearson_rows",
+    "permutation_p",
+    "rho_rows",
+]
 
 EXACT = 9
 """Encoders up to which every order is tried: 9! = 362,880."""
@@ -25,10 +35,37 @@ _SLACK = 1e-9  # of 1: what rounding may take from a correlation that is the sam
 Floats = NDArray[np.float64]
 
 
+def levelled(rows: Floats) -> Floats:
+    """Each row over its largest magnitude, rounded to 12 decimals: in [-1, 1], and of the same order at any scale.
+
+    So two values are equal if they differ by less than about 1e-12 of the largest one beside them, whether scores are
+    of the order of 1e-300 or of 1e300. What is resampled is levelled as a whole first, so that what is equal in it is
+    equal in each part.
+
+    Parameters
+    ----------
+    rows : ndarray (..., N) float64
+        Finite, or NaN, which stays.
+
+    Returns
+    -------
+    ndarray (..., N) float64
+        A row of zeros stays one.
+    """
+    largest = np.abs(rows).max(axis=-1, keepdims=True, initial=0.0)
+    return np.asarray(np.round(rows / np.where(largest > 0, largest, 1.0), DECIMALS), dtype=np.float64)
+
+
+def rho_rows(rows: Floats, others: Floats) -> Floats:
+    """ρ of each row with a row of ``others``, or with its only row; as `pearson_rows`, with average ranks for ties."""
+    return spearman_rows(levelled(rows), levelled(others))
+
+
 def pearson_rows(rows: Floats, others: Floats) -> Floats:
     """r of each row with a row of ``others``, or with its only row.
 
-    Values are rounded to 12 decimals, as for ρ; a side whose values are all equal then has no r.
+    Values are `levelled`, as for ρ, so that nothing over- or underflows; a side whose values are all equal then has
+    no r.
 
     Parameters
     ----------
@@ -41,15 +78,14 @@ def pearson_rows(rows: Floats, others: Floats) -> Floats:
     ndarray (m,) float64
         In [-1, 1]; NaN where undefined.
     """
-    x, y = (_unit(side) for side in (rows, others))
+    x, y = (_unit(levelled(side)) for side in (rows, others))
     return np.asarray(np.clip(np.einsum("mn,mn->m", x, np.broadcast_to(y, x.shape)), -1, 1), dtype=np.float64)
 
 
 def _unit(rows: Floats) -> Floats:
     """Rows centred and of length 1; NaN for constant ones."""
-    rounded = np.asarray(np.round(rows, DECIMALS), dtype=np.float64)
-    flat = np.ptp(rounded, axis=1) == 0
-    unit: Floats = rounded - rounded.mean(axis=1, keepdims=True)
+    flat = np.ptp(rows, axis=1) == 0
+    unit: Floats = rows - rows.mean(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         unit = unit / np.abs(unit).max(axis=1, keepdims=True)  # squares of what is left can neither over- nor underflow
         unit = unit / np.sqrt(np.einsum("mn,mn->m", unit, unit))[:, None]
@@ -57,19 +93,21 @@ def _unit(rows: Floats) -> Floats:
     return unit
 
 
-STATISTICS: dict[str, Callable[[Floats, Floats], Floats]] = {"rho": spearman_rows, "r": pearson_rows}
+STATISTICS: dict[str, Callable[[Floats, Floats], Floats]] = {"rho": rho_rows, "r": pearson_rows}
 
 
 def permutation_p(statistic: str, first: Floats, second: Floats, seed: int) -> tuple[float | None, str]:
     """Share of the pairings of two vectors whose correlation is at least as far from 0 as the given one's.
 
-    Two-sided. Up to `EXACT` entries over all N! pairings, the given one among them; above over `SHUFFLES` random ones,
-    as (1 + hits) / (1 + shuffles). A correlation within 1e-9 of the given one counts as equal.
+    Of several vectors on each side, one for each language model, the mean of their correlations counts, and a pairing
+    gives the encoders the same other places in all of them. Two-sided. Up to `EXACT` entries over all N! pairings, the
+    given one among them; above over `SHUFFLES` random ones, as (1 + hits) / (1 + shuffles). A correlation within 1e-9
+    of the given one counts as equal.
 
     Parameters
     ----------
     statistic : {"rho", "r"}
-    first, second : ndarray (N,) float64
+    first, second : ndarray (N,) or (models, N) float64
         Finite.
     seed : int
         Of the shuffles.
@@ -79,14 +117,42 @@ def permutation_p(statistic: str, first: Floats, second: Floats, seed: int) -> t
     (float or None, str)
         p, None where there is no correlation; ``exact`` or ``shuffled``.
     """
-    kind = "exact" if len(first) <= EXACT else "shuffled"
-    x, y = _scaled(statistic, first), _scaled(statistic, second)
-    given = abs(float(x @ y))
+    return _shuffled_p(_scaled(statistic, np.atleast_2d(first)), _scaled(statistic, np.atleast_2d(second)), seed)
+
+
+def difference_p(statistic: str, first: Floats, other: Floats, second: Floats, seed: int) -> float | None:
+    """The same p of the difference of two correlations with one side: those of ``first`` and of ``other`` with it.
+
+    Under outcomes that have nothing to do with either, both metrics keep their encoders and the outcomes are shuffled.
+
+    Parameters
+    ----------
+    statistic : {"rho", "r"}
+    first, other, second : ndarray (models, N) float64
+    seed : int
+
+    Returns
+    -------
+    float or None
+        None where one of them has no correlation; 1 for a difference of 0.
+    """
+    gap = _scaled(statistic, first) - _scaled(statistic, other)
+    return _shuffled_p(gap, _scaled(statistic, second), seed)[0]
+
+
+def _shuffled_p(x: Floats, y: Floats, seed: int) -> tuple[float | None, str]:
+    """Share of orders in which the mean product of the rows of ``x`` and ``y`` is as far from 0 as in the given one."""
+    models, count = x.shape
+    kind = "exact" if count <= EXACT else "shuffled"
+    given = abs(float(np.einsum("mn,mn->", x, y)))
     if math.isnan(given):
         return None, kind
     hits = total = 0
-    for orders in _orders(len(first), seed):
-        hits += int(np.count_nonzero(np.abs(y[orders] @ x) >= given - _SLACK))
+    for orders in _orders(count, seed):
+        found = y[0][orders] @ x[0]
+        for m in range(1, models):
+            found += y[m][orders] @ x[m]
+        hits += int(np.count_nonzero(np.abs(found) >= given - models * _SLACK))
         total += len(orders)
     return (hits / total if kind == "exact" else (1 + hits) / (1 + total)), kind
 
@@ -96,7 +162,7 @@ def critical(encoders: int, seed: int, level: float = 0.05) -> float | None:
 
     Exact up to `EXACT` encoders, else out of `SHUFFLES` random orders.
     """
-    x = _scaled("rho", np.arange(encoders, dtype=np.float64))
+    x = _scaled("rho", np.arange(encoders, dtype=np.float64)[None])[0]
     found = np.concatenate([np.abs(x[orders] @ x) for orders in _orders(encoders, seed)])
     values, counts = np.unique(np.round(found, 9), return_counts=True)
     share = np.cumsum(counts[::-1])[::-1] / len(found)
@@ -104,14 +170,14 @@ def critical(encoders: int, seed: int, level: float = 0.05) -> float | None:
     return float(values[low[0]]) if len(low) else None
 
 
-def _scaled(statistic: str, values: Floats) -> Floats:
-    """A vector whose product with another is their correlation: of ranks for ρ."""
+def _scaled(statistic: str, rows: Floats) -> Floats:
+    """Rows (m, N) whose products with others are their correlations: of ranks for ρ."""
+    rows = levelled(np.asarray(rows, dtype=np.float64))
     if statistic == "rho":
         import bottleneck
 
-        values = bottleneck.rankdata(np.round(np.asarray(values, dtype=np.float64), DECIMALS))
-    scaled: Floats = _unit(np.asarray(values, dtype=np.float64)[None])[0]
-    return scaled
+        rows = np.asarray(bottleneck.rankdata(rows, axis=1), dtype=np.float64)
+    return _unit(rows)
 
 
 def _orders(count: int, seed: int) -> Iterator[NDArray[np.int64]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +67,7 @@ def _row(result: Result, known: Mapping[str, Known]) -> Row:
         if each.model is not None and each.digests.get("states") is not None:
             passes[f"states {each.model}"] = (_known(known, each.model, each.digests.get("states")), n)
     encoding = _sum([encoding_flops(own.parameters, own.tokens, n) for own, n in passes.values()])
-    total = None if scoring is None or encoding is None else scoring + encoding
+    total = _sum([scoring, encoding])
     return {
         "metric": result.metric,
         "label": result.label,
@@ -106,6 +107,7 @@ def _known(known: Mapping[str, Known], name: str, digest: str | None) -> Known:
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """Their sum; None where there is none, or one of them is not known."""
+    """Their sum; None where there is none, one of them is not known, or it is beyond the largest float."""
     there = [value for value in values if value is not None]
-    return float(sum(there)) if there and len(there) == len(values) else None
+    total = float(sum(there)) if there and len(there) == len(values) else math.inf
+    return total if math.isfinite(total) else None

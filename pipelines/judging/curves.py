@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optotype.pipelines.evaluation.seeds import derived_seed
-from optotype.pipelines.judging.correlations import STATISTICS
+from optotype.pipelines.judging.correlations import STATISTICS, levelled
 from optotype.pipelines.judging.joining import FEWEST, MEAN, Joined
 from optotype.pipelines.judging.results import Result
 from optotype.schemas.errors import UsageError
@@ -87,6 +87,7 @@ def pool_curve(joined: Joined, repeats: int, seed: int) -> list[Row]:
     rng = np.random.default_rng(derived_seed(seed, "judge", "pool"))
     count = len(joined.encoders)
     orders = rng.permuted(np.tile(np.arange(count), (repeats, 1)), axis=1)
+    scores, outcomes = levelled(joined.scores), levelled(joined.outcomes)
     rows: list[Row] = []
     for number, result in enumerate(joined.results):
         if not result.main:
@@ -96,7 +97,7 @@ def pool_curve(joined: Joined, repeats: int, seed: int) -> list[Row]:
             found = {
                 name: np.stack(
                     [
-                        correlate(joined.scores[number, m][part], joined.outcomes[m][part])
+                        correlate(scores[number, m][part], outcomes[m][part])
                         if not np.isnan(joined.scores[number, m]).any()
                         else np.full(repeats, np.nan)
                         for m in range(len(joined.models))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optotype.pipelines.judging.correlations import levelled
 from optotype.pipelines.judging.predictions import ATTRIBUTES, Outcome
 from optotype.pipelines.judging.results import Result
-from optotype.pipelines.kernels.item_moments import DECIMALS
 from optotype.schemas.errors import InvalidDataError, Problem
 from optotype.store.checks import limited
 
@@ -70,7 +70,7 @@ def join(
         the other outcomes, else those of the predictions.
     common : bool
         Judge over the encoders and language models that outcomes and all results have, and note what is left out,
-        instead of asking for equal sets.
+        instead of asking for equal sets. A pair without a score on one of the benchmarks has no outcome then.
     partial : bool
         Let a metric be silent on a whole language model (one that cannot be trained with it, say), which is noted; it
         has no mean over language models then. What a metric says of a language model has to be whole all the same.
@@ -81,17 +81,18 @@ def join(
     ------
     InvalidDataError
         Everything at once: pairs that are missing, unknown or there twice, benchmarks that a pair lacks, sides that do
-        not vary over the encoders (to 12 decimals), fewer than three encoders.
+        not vary over the encoders (to 1e-12 of their largest value), fewer than three encoders.
     """
     problems = list(found)
-    table, benchmarks, models = _outcomes(outcomes, results, problems)
+    notes: list[str] = []
+    table, benchmarks, models = _outcomes(outcomes, results, problems, notes if common else None)
     if MEAN in models:
         message = f"{MEAN!r} stands for the mean over language models: rename it with --rename {MEAN}=NAME"
         problems.append(Problem("language models", "reserved-name", message))
     predicted = [_predicted(result, models) for result in results]
-    notes: list[str] = []
     if common:
-        table, predicted, notes = _shared(table, predicted, results, partial)
+        table, predicted, left = _shared(table, predicted, results, partial)
+        notes += left
         models = sorted({model for _, model in table})
     encoders = sorted({encoder for encoder, _ in table})
     problems += [
@@ -132,36 +133,66 @@ def join(
         raise InvalidDataError(
             "These cannot be judged:",
             limited(problems, _MOST),
-            hint="Judge over what all sides have with --common, let metrics be silent on a whole language model with "
-            "--partial, name what is called differently with --rename FROM=TO, or choose metrics with --metric.",
+            hint=_hint(common, partial),
         )
     return Joined(tuple(encoders), tuple(models), tuple(benchmarks), made, tuple(results), scores, tuple(notes))
 
 
+def _hint(common: bool, partial: bool) -> str:
+    """What may be typed next, without what was typed already."""
+    ways = [] if common else ["judge over what all sides have with --common"]
+    ways += [] if partial else ["let metrics be silent on a whole language model with --partial"]
+    ways.append("name what is called differently with --rename FROM=TO")
+    text = f"{', '.join(ways)}, or choose metrics with --metric."
+    return text[0].upper() + text[1:]
+
+
 def _outcomes(
-    outcomes: Sequence[Outcome], results: Sequence[Result], problems: list[Problem]
+    outcomes: Sequence[Outcome],
+    results: Sequence[Result],
+    problems: list[Problem],
+    left_out: list[str] | None,
 ) -> tuple[dict[Pair, float], list[str], list[str]]:
-    """Mean outcome of each pair, the benchmarks, the language models."""
+    """Mean outcome of each pair, the benchmarks, the language models.
+
+    A pair that lacks a benchmark is a problem or, with ``left_out``, has no outcome, which is noted there.
+    """
     named = {each.model for each in outcomes if each.model is not None}
     told = named or {each.model for result in results for each in result.predictions if each.model is not None}
     models = sorted(told) or [ANY_MODEL]
     benchmarks = sorted({each.benchmark for each in outcomes})
     cells: dict[Pair, dict[str, float]] = {}
+    places: dict[tuple[str, str, str], str] = {}
     for each in outcomes:
         for model in models if each.model is None else [each.model]:
             own = cells.setdefault((each.encoder, model), {})
             if each.benchmark in own:
                 on = f" on {each.benchmark}" if len(benchmarks) > 1 else ""
                 where = f"downstream, {each.encoder} x {model}"
-                problems.append(Problem(where, "duplicate", f"has two scores{on}, the second in {each.place}"))
+                both = f"{places[each.encoder, model, each.benchmark]} and {each.place}"
+                problems.append(Problem(where, "duplicate", f"has two scores{on}: {both}"))
             own[each.benchmark] = each.score
+            places[each.encoder, model, each.benchmark] = each.place
+    gaps = []
     for (encoder, model), own in sorted(cells.items()):
         lacking = [name for name in benchmarks if name not in own]
-        if lacking:
+        if lacking and left_out is not None:
+            gaps.append(f"{encoder} x {model} ({', '.join(lacking)})")
+            del cells[encoder, model]
+        elif lacking:
             message = f"has no score on {', '.join(lacking)}; a mean over other benchmarks is no outcome to compare"
             problems.append(Problem(f"downstream, {encoder} x {model}", "missing-benchmark", message))
-    means = {pair: float(np.mean([own[name] for name in sorted(own)])) for pair, own in cells.items()}
+    if gaps and left_out is not None:
+        left_out.append(f"{len(gaps)} pair(s) lack a benchmark, so they have no outcome: {', '.join(gaps)}")
+    means = {pair: _mean([own[name] for name in sorted(own)]) for pair, own in cells.items()}
     return means, benchmarks, models
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The mean, of values near the largest float, too."""
+    with np.errstate(over="ignore"):
+        mean = float(np.mean(values))
+    return mean if np.isfinite(mean) else float(np.sum(np.asarray(values) / len(values)))
 
 
 def _predicted(result: Result, models: Sequence[str]) -> dict[Pair, float]:
@@ -193,8 +224,8 @@ def _gaps(label: str, found: dict[Pair, float], table: dict[Pair, float], wanted
 def _constant(label: str, models: Sequence[str], values: NDArray[np.float64]) -> list[Problem]:
     problems = []
     for model, row in zip(models, values, strict=True):
-        there = np.round(row[~np.isnan(row)], DECIMALS)
-        if len(there) > 1 and np.ptp(there) == 0:
+        there = row[~np.isnan(row)]
+        if len(there) > 1 and np.ptp(levelled(there)) == 0:
             message = f"all {len(there)} encoders have {there[0]:g}; what does not vary foretells nothing"
             problems.append(Problem(f"{label}, {model}", "constant", message))
     return problems

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optotype.pipelines.evaluation.seeds import derived_seed
-from optotype.pipelines.judging.correlations import EXACT, STATISTICS, critical, permutation_p
+from optotype.pipelines.judging.correlations import EXACT, STATISTICS, critical, difference_p, permutation_p
 from optotype.pipelines.judging.costs import Known, cost_rows
 from optotype.pipelines.judging.curves import chosen_curves, flops_curve, pool_curve, setting_curves
 from optotype.pipelines.judging.flops import ENCODING, SYMBOLS
@@ -66,7 +66,8 @@ def judge(
     """Judge every metric, and every setting of it, by what the encoders reach downstream.
 
     Spearman's ρ (average ranks for ties) and Pearson's r between scores and outcomes over the encoders, for each
-    language model and on average over them. Values are rounded to 12 decimals first. Intervals are percentiles (2.5,
+    language model and on average over them. Each vector is divided by its largest magnitude and rounded to 12 decimals
+    first, so that ties do not hang on the scale of a metric. Intervals are percentiles (2.5,
     97.5) of a bootstrap over encoders, whose resamples serve all metrics and language models alike, so that
     differences between metrics have intervals, too; a resample on which a side is all equal counts for nothing. p is
     two-sided, over all orders of the encoders up to nine, else over 9,999 random ones.
@@ -96,8 +97,9 @@ def judge(
     -------
     dict
         The document ``judgement``: ``downstream``, ``results``, ``rows`` (`ROW_COLUMNS`; model ``mean`` is the mean
-        over the language models, without a p), ``comparisons``, ``curves``, ``costs``, ``points`` (score and outcome of
-        each pair under main settings), ``critical_rho``, ``parameters``, ``warnings``.
+        over the language models; its p shuffles the encoders alike in all of them), ``comparisons``, ``curves``,
+        ``costs``, ``points`` (score and outcome of each pair under main settings), ``critical_rho``, ``parameters``,
+        ``warnings``.
 
     Raises
     ------
@@ -187,6 +189,7 @@ def _rows(joined: Joined, bootstrap: int, seed: int) -> tuple[list[Row], list[Ro
     draws = resampled(joined.scores, joined.outcomes, bootstrap, seed)
     means = {name: mean_over_models(values) for name, values in draws.items()}
     shape = joined.scores.shape[:2]
+    shuffles = derived_seed(seed, "judge", "permutation")
     values = {name: np.full(shape, np.nan) for name in STATISTICS}
     rows = []
     for number, result in enumerate(joined.results):
@@ -196,7 +199,7 @@ def _rows(joined: Joined, bootstrap: int, seed: int) -> tuple[list[Row], list[Ro
             if not np.isnan(scores).any():
                 for name, correlate in STATISTICS.items():
                     values[name][number, m] = correlate(scores[None], outcomes[None])[0]
-                    p, kind = permutation_p(name, scores, outcomes, derived_seed(seed, "judge", "permutation"))
+                    p, kind = permutation_p(name, scores, outcomes, shuffles)
                     told[f"{name}_p"], told["p_kind"] = p, kind
             for name in STATISTICS:
                 told |= with_interval(name, values[name][number, m], draws[name][number, m])
@@ -204,12 +207,22 @@ def _rows(joined: Joined, bootstrap: int, seed: int) -> tuple[list[Row], list[Ro
         told = {}
         for name in STATISTICS:
             told |= with_interval(name, values[name][number].mean(), means[name][number])
+            if not np.isnan(joined.scores[number]).any():
+                told[f"{name}_p"], told["p_kind"] = permutation_p(
+                    name, joined.scores[number], joined.outcomes, shuffles
+                )
         rows.append(_row(result, MEAN, len(joined.encoders), told))
     main = [number for number, result in enumerate(joined.results) if result.main]
+
+    def apart(name: str, one: int, other: int) -> float | None:
+        both = joined.scores[main[one]], joined.scores[main[other]]
+        return difference_p(name, *both, joined.outcomes, shuffles)
+
     comparisons = against_best(
         [joined.results[number].label for number in main],
         {name: mean_over_models(own)[main] for name, own in values.items()},
         {name: own[main] for name, own in means.items()},
+        apart,
     )
     return rows, comparisons
 
@@ -243,13 +256,18 @@ def _points(joined: Joined) -> list[Row]:
     ]
 
 
+def _at_least(rho: float) -> str:
+    """``0.81 or more``; there is nothing above 1."""
+    return f"{rho:.2f}" if rho > 1 - 1e-9 else f"{rho:.2f} or more"
+
+
 def _caveats(joined: Joined, rows: Sequence[Row], least: float | None, bootstrap: int) -> list[str]:
     """What has to be known before the numbers are believed."""
     count = len(joined.encoders)
     found = []
     if count < SMALL:
         told = (
-            f"Shuffled scores reach a ρ of {least:.2f} or more, up or down, in at most 5 % of the cases"
+            f"Shuffled scores reach a ρ of {_at_least(least)}, up or down, in at most 5 % of the cases"
             if least is not None
             else "No ρ whatever would be rare among shuffled scores (5 %)"
         )

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ATTRIBUTES", "COUNTS", "DEFAULTS", "SETTINGS", "Outcome", "Prediction", "normalised", "source_name", "told"]
+__all__ = [
+    "ATTRIBUTES",
+    "COUNTS",
+    "DEFAULTS",
+    "SETTINGS",
+    "Outcome",
+    "Prediction",
+    "names_apart",
+    "normalised",
+    "source_name",
+    "told",
+]
 
 SETTINGS = (
     "k",
@@ -55,8 +66,8 @@ class Prediction:
         Higher is better.
     settings : mapping
         Those of `SETTINGS` and `ATTRIBUTES` that are known, as `normalised` gives them.
-    source, place : str
-        The file, and where in it, for messages; neither gets into a result.
+    source, place, called : str
+        The file, where in it, and what messages call it (default its name); the first two get into no result.
     flops : float, optional
         Of scoring, where the source tells them.
     details : mapping
@@ -72,14 +83,15 @@ class Prediction:
     settings: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     place: str = ""
+    called: str = ""
     flops: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def named(self) -> str:
-        """The file as a result speaks of it: its name, and for rankings, which all have one name, its folder's."""
-        return source_name(Path(self.source))
+        """The file as a result speaks of it: as it is called, else by its name and, for a ranking, its folder's."""
+        return self.called or source_name(Path(self.source))
 
 
 @dataclass(frozen=True)
@@ -96,6 +108,21 @@ class Outcome:
 def source_name(path: Path) -> str:
     """Name of a file without where it lies; of a ``ranking.json`` with its folder."""
     return f"{path.parent.name}/{path.name}" if path.name == "ranking.json" and path.parent.name else path.name
+
+
+def names_apart(paths: Sequence[Path]) -> list[str]:
+    """What to call files: as `source_name` does, and with as many of their folders as tell them apart.
+
+    Only folders that are part of a path as it is given are told; of two paths that are the same there is one name.
+    """
+    found: list[str] = []
+    for path in paths:
+        rivals = [other for other in paths if other != path and source_name(other) == source_name(path)]
+        depth = len(Path(source_name(path)).parts)
+        while rivals and any(other.parts[-depth:] == path.parts[-depth:] for other in rivals):
+            depth += 1
+        found.append(Path(*path.parts[-depth:]).as_posix() if rivals else source_name(path))
+    return found
 
 
 def normalised(name: str, value: Any) -> Any:

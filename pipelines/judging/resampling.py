@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from optotype.pipelines.evaluation.bootstrap import interval, resampled_models
 from optotype.pipelines.evaluation.seeds import derived_seed
-from optotype.pipelines.judging.correlations import STATISTICS
+from optotype.pipelines.judging.correlations import STATISTICS, levelled
 
 __all__ = ["against_best", "mean_over_models", "resampled", "with_interval"]
 
@@ -42,6 +42,7 @@ def resampled(scores: Floats, outcomes: Floats, resamples: int, seed: int) -> di
     found = {name: np.full((results, models, resamples), np.nan) for name in STATISTICS}
     if not resamples:
         return found
+    scores, outcomes = levelled(scores), levelled(outcomes)
     draws = resampled_models(["pool"] * encoders, resamples, derived_seed(seed, "judge", "bootstrap"))
     for m in range(models):
         for number in range(results):
@@ -74,7 +75,10 @@ def with_interval(name: str, value: float, values: Floats) -> dict[str, Any]:
 
 
 def against_best(
-    labels: Sequence[str], means: Mapping[str, Floats], draws: Mapping[str, Floats]
+    labels: Sequence[str],
+    means: Mapping[str, Floats],
+    draws: Mapping[str, Floats],
+    p: Callable[[str, int, int], float | None],
 ) -> list[dict[str, Any]]:
     """The result with the highest mean ρ against each other one, on the same resamples.
 
@@ -85,13 +89,16 @@ def against_best(
         ``rho`` and ``r`` over all encoders, mean over language models; NaN where there is none.
     draws : mapping of str to ndarray (results, R)
         The same on each resample.
+    p : callable
+        Of a statistic and the numbers of two results: how often shuffled outcomes set them as far apart, see
+        `optotype.pipelines.judging.correlations.difference_p`.
 
     Returns
     -------
     list of dict
         Others by falling mean of ρ, for each statistic: ``statistic, best, other, difference, low, high, resamples,
-        wins`` (share of the resamples in which the best is ahead, half of those in which both are equal). None without
-        resamples. The best was chosen on the same encoders, so its lead is told too favourably.
+        wins`` (share of the resamples in which the best is ahead, half of those in which both are equal), ``p``. None
+        without resamples, but for p. The best was chosen on the same encoders, so its lead is told too favourably.
     """
     rho = means["rho"]
     there = [number for number in range(len(labels)) if np.isfinite(rho[number])]
@@ -113,6 +120,7 @@ def against_best(
                     "high": gaps.high if told else None,
                     "resamples": gaps.resamples,
                     "wins": gaps.above_zero if told else None,
+                    "p": p(name, best, other),
                 }
             )
     return rows

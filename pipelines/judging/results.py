@@ -48,7 +48,8 @@ def results(predictions: Sequence[Prediction]) -> tuple[list[Result], list[str],
     """Results of all metrics, each metric's main one first.
 
     A pair that two files tell alike (same settings, same score) counts once, which is noted; one that a single file
-    tells twice, or that two files tell differently, is a problem. Layers and seeds tell results apart only where a pair
+    tells twice, or that two files tell differently, is a problem, and so is one beside a score of the same encoder that
+    names no language model, as that holds for it, too. Layers and seeds tell results apart only where a pair
     has several of them.
 
     The main result is the one with the most usual values: of each setting the value that most results have; of
@@ -124,13 +125,21 @@ def _differs(group: Sequence[Prediction], name: str) -> bool:
 
 def _twice(metric: str, group: Sequence[Prediction]) -> list[Problem]:
     problems = []
-    for (encoder, model), several in _pairs(group).items():
+    pairs = _pairs(group)
+    for (encoder, model), several in pairs.items():
         if len(several) > 1:
-            places = " and ".join(f"{each.place} ({each.score:g})" for each in several[:3])
-            problems.append(
-                Problem(_pair(metric, encoder, model), "duplicate", f"is there {len(several)} times: {places}")
-            )
+            message = f"is there {len(several)} times: {_places(several)}"
+            problems.append(Problem(_pair(metric, encoder, model), "duplicate", message))
+        elif model is not None and (encoder, None) in pairs:
+            # Neither may silently stand for the other: which one is meant is not for the order of rows to say.
+            both = [*pairs[encoder, None][:1], *several]
+            message = f"is there twice, once for every language model: {_places(both)}"
+            problems.append(Problem(_pair(metric, encoder, model), "duplicate", message))
     return problems
+
+
+def _places(several: Sequence[Prediction]) -> str:
+    return " and ".join(f"{each.place} ({each.score:g})" for each in several[:3])
 
 
 def _pair(metric: str, encoder: str, model: str | None) -> str:

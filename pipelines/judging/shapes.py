@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from optotype.pipelines.judging.cells import parsed, shown, table_cells
 from optotype.pipelines.judging.costs import Known
 from optotype.pipelines.judging.predictions import Prediction
 from optotype.schemas.errors import InvalidDataError, OptotypeError, Problem
@@ -86,7 +87,7 @@ def safetensors_parameters(folder: Path) -> int | None:
                     return None
                 header = json.loads(file.read(size))
             total += sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
     return total if files else None
 
@@ -97,20 +98,18 @@ def read_costs(path: Path) -> dict[str, Known]:
     Raises
     ------
     NotFoundError, FormatError
-        As `optotype.store.importers.scores.tables.read_text`.
+        As `optotype.pipelines.judging.cells.table_cells`.
     InvalidDataError
         No such columns; every cell that is no number above 0; names that are blank or there twice.
     """
-    from optotype.store.importers.scores.tables import read_text
-
-    table = read_text(path)
-    columns = [name for name in _COLUMNS if name in table.columns]
-    if "name" not in table.columns or not columns:
-        message = f"a column name and some of {', '.join(_COLUMNS)} are wanted; there are {', '.join(table.columns)}"
+    there, rows = table_cells(path)
+    columns = [name for name in _COLUMNS if name in there]
+    if "name" not in there or not columns:
+        message = f"a column name and some of {', '.join(_COLUMNS)} are wanted; there are {', '.join(there)}"
         raise InvalidDataError(f"{path} refused:", [Problem(str(path), "missing-column", message)])
     problems: list[Problem] = []
     found: dict[str, Known] = {}
-    for number, row in enumerate(table.to_dict("records"), 1):
+    for number, row in enumerate(rows, 1):
         where, name = f"{path.name}, row {number}", str(row["name"]).strip()
         if not name or name in found:
             problems.append(Problem(where, "name", f"name is there once and not blank; got {name!r}"))
@@ -126,11 +125,8 @@ def read_costs(path: Path) -> dict[str, Known]:
 def _positive(text: str, column: str, where: str, problems: list[Problem]) -> float | None:
     if not text.strip():
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value <= 0:
-        problems.append(Problem(where, "not-a-number", f"{column} is a number above 0, got {text!r}"))
+    value = parsed(text)
+    if value is None or not math.isfinite(value) or value <= 0:
+        problems.append(Problem(where, "not-a-number", f"{column} is a number above 0, got {shown(text)}"))
         return None
     return value

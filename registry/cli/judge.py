@@ -71,7 +71,9 @@ def _renames(ctx: click.Context, param: click.Parameter, values: Sequence[str]) 
     "--pool-repeats", default=100, minimum=1, maximum=100_000, text="Random orders in which the pool of encoders grows."
 )
 @click.option(
-    "--common", is_flag=True, help="Judge over the encoders and language models that all sides have; the rest is named."
+    "--common",
+    is_flag=True,
+    help="Judge over the encoders and language models that all sides have, on every benchmark; the rest is named.",
 )
 @click.option("--partial", is_flag=True, help="Let a metric be silent on a whole language model; it has no mean then.")
 @click.option(

@@ -83,6 +83,36 @@ def test_nothing_is_written_when_it_fails(files: tuple[Path, Path, Path], tmp_pa
     assert not (tmp_path / "out").exists()
 
 
+def test_files_are_given_once_and_told_apart_by_their_folders(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"tokbench\.csv is given twice"):
+        judge([files[1], tmp_path / "." / "tokbench.csv"], files[2])
+    with pytest.raises(UsageError, match=r"ranking\.json is given twice"):
+        judge([files[0], tmp_path], files[2])
+    with pytest.raises(UsageError, match=r"downstream\.csv is given twice"):
+        judge([files[1], files[2]], files[2])
+    folders = [tmp_path / name for name in ("one", "two")]
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        text = files[1].read_text()
+        (folder / "tokbench.csv").write_text(text if not number else text.replace(",3", ",9"))
+    tables = [folder / "tokbench.csv" for folder in folders]
+    with pytest.raises(InvalidDataError, match=r"one/tokbench\.csv, row 4 \(3\) and two/tokbench\.csv, row 4 \(9\)"):
+        judge(tables, files[2])
+    tables[1].write_text(files[1].read_text())
+    found = judge(tables, files[2], bootstrap=0)
+    assert [each["name"] for each in found["sources"]["rankings"]] == ["one/tokbench.csv", "two/tokbench.csv"]
+    assert "T-ACC: results that both one/tokbench.csv and two/tokbench.csv hold count once" in found["warnings"]
+
+
+def test_bad_files_end_in_words_and_not_in_a_crash(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("encoder,score,options\ne0,1,foo\n")
+    done = _invoke(str(path), str(files[2]))
+    assert (done.exit_code, "bad.csv, row 1" in done.stderr) == (4, True)
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    assert _invoke(str(tmp_path / "deep.json"), str(files[2])).exit_code == 5
+
+
 def test_command_prints_a_table_or_one_document(files: tuple[Path, Path, Path]) -> None:
     words = [str(path) for path in files]
     done = _invoke(*words, "--bootstrap", "20", "--json")

@@ -58,7 +58,7 @@ def render(document: Mapping[str, Any], title: str) -> str:
     parts = {
         "metrics": _metrics(ranked, cells, columns),
         "differences": [row for row in document["comparisons"] if row["statistic"] == "rho"],
-        "ablation": _ablation(ranked, cells, columns[0]),
+        "ablation": _ablation(ranked, cells, columns),
         "sensitivity": _sensitivity(document["curves"], models),
         "settings": _settings(document, cells, columns),
         "pool": _pool(document["curves"], ranked),
@@ -70,7 +70,7 @@ def render(document: Mapping[str, Any], title: str) -> str:
         template_text("optotype.registry.report.judgement", "judgement.html"),
         title=title,
         contents=[(name, words) for name, words in _SECTIONS if name in always or parts[name]],
-        filters={"power": _power},
+        filters={"power": _power, "value": _value},
         sheets=["suites.css"],
         doc=document,
         downstream=document["downstream"],
@@ -99,12 +99,16 @@ def _metrics(ranked: Sequence[Row], cells: Mapping[tuple[str, str], Row], column
     drawn = []
     for number, model in enumerate(columns):
         own = [cells[row["label"], model] for row in ranked]
-        words = "mean over language models" if model == MEAN else model
+        words = _words(model)
         drawn.append({"title": words, "plot": Markup(plots.forest_plot(own, words, name=f"forest{number}"))})
-    return {"lines": lines, "first": drawn[0], "rest": drawn[1:], "printed": any(line["printed"] for line in lines)}
+    return {"lines": lines, "figures": drawn, "printed": any(line["printed"] for line in lines)}
 
 
-def _ablation(ranked: Sequence[Row], cells: Mapping[tuple[str, str], Row], model: str) -> Row | None:
+def _words(model: str) -> str:
+    return "mean over language models" if model == MEAN else model
+
+
+def _ablation(ranked: Sequence[Row], cells: Mapping[tuple[str, str], Row], columns: Sequence[str]) -> Row | None:
     """Pooled or patches, raw or whitened, as far as they were judged."""
     labels = {row["metric"]: row["label"] for row in ranked}
     there = [(name, sides, labels[name]) for name, sides in zip(ABLATION, _SIDES, strict=True) if name in labels]
@@ -115,14 +119,18 @@ def _ablation(ranked: Sequence[Row], cells: Mapping[tuple[str, str], Row], model
             "metric": name,
             "image": sides[0],
             "whitening": sides[1],
-            "cell": cells[label, model],
+            "cell": cells[label, columns[0]],
             "printed": {"rho": ABLATION[name][0], "r": ABLATION[name][1]},
         }
         for name, sides, label in there
     ]
-    own = [{**cells[label, model], "metric": f"{sides[0]}, {sides[1]}"} for _, sides, label in there]
-    plot = plots.forest_plot(own, "ablation of RAVEL", name="ablation")
-    return {"lines": lines, "plot": Markup(plot), "model": model}
+    drawn = []
+    for number, model in enumerate(columns):
+        words = _words(model)
+        own = [{**cells[label, model], "metric": f"{sides[0]}, {sides[1]}"} for _, sides, label in there]
+        plot = plots.forest_plot(own, f"ablation of RAVEL, {words}", name=f"ablation{number}")
+        drawn.append({"title": words, "plot": Markup(plot)})
+    return {"lines": lines, "figures": drawn, "model": columns[0]}
 
 
 def _sensitivity(curves: Sequence[Row], models: Sequence[str]) -> list[Row]:
@@ -218,12 +226,18 @@ def _pairs(document: Mapping[str, Any], ranked: Sequence[Row], cells: Mapping[tu
     return {"figures": found} if found else None
 
 
-def _power(value: float | None) -> str:
-    """FLOPs with three digits and a power of ten."""
+def _value(value: float) -> str:
+    """A score with four decimals, or with four digits and a power of ten where these would show it badly."""
+    plain = value == 0 or 1e-3 <= abs(value) < 1e6
+    return _power(value, 3) if not plain else f"{value:.4f}".replace("-", "−")
+
+
+def _power(value: float | None, decimals: int = 2) -> str:
+    """A number with its first digits, three for FLOPs, and a power of ten."""
     if value is None:
         return "–"
-    digits, _, exponent = f"{value:.2e}".partition("e")
-    return f"{digits}·10{str(int(exponent)).translate(str.maketrans('0123456789-', '⁰¹²³⁴⁵⁶⁷⁸⁹⁻'))}"
+    digits, _, exponent = f"{value:.{decimals}e}".partition("e")
+    return f"{digits.replace('-', '−')}·10{str(int(exponent)).translate(str.maketrans('0123456789-', '⁰¹²³⁴⁵⁶⁷⁸⁹⁻'))}"
 
 
 def _command(document: Mapping[str, Any]) -> str:

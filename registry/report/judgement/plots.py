@@ -55,8 +55,8 @@ def forest_plot(rows: Sequence[Row], over: str, *, name: str) -> str:
 def pool_plot(own: Sequence[Row], others: Sequence[Sequence[Row]], low: float, *, name: str) -> str:
     """Mean ρ over random pools by their size, with the spread between pools; the other metrics in grey."""
     with styled():
-        figure = Figure(figsize=(WIDTH, 2.1))
-        axes = figure.add_axes((0.155, 0.215, 0.82, 0.75))
+        figure = Figure(figsize=(WIDTH, 2.2))
+        axes = figure.add_axes((0.155, 0.205, 0.82, 0.675))
         for line in others:
             _line(axes, line, COLOURS["shade"], "", 1.1)
         x = np.array([row["x"] for row in own], dtype=float)
@@ -67,7 +67,7 @@ def pool_plot(own: Sequence[Row], others: Sequence[Sequence[Row]], low: float, *
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.set_xlabel("encoders in the pool", loc="right", labelpad=1)
-        axes.set_ylabel("mean ρ", loc="top", labelpad=2)
+        _over(axes, "mean ρ")
         first, last = own[0], own[-1]
         label = (
             f"Mean ρ of {own[0]['metric']} over random pools: {first['rho']:.3f} with {first['x']:g} encoders, "
@@ -79,11 +79,11 @@ def pool_plot(own: Sequence[Row], others: Sequence[Sequence[Row]], low: float, *
 def sensitivity_plot(curve: str, rows: Sequence[Row], models: Sequence[str], *, name: str) -> str:
     """ρ by one setting: the mean over language models with its interval, and each language model."""
     with styled():
-        figure = Figure(figsize=(WIDTH, 2.55))
+        figure = Figure(figsize=(WIDTH, 2.7))
         shown = models if len(models) > 1 else []
         lines = 1 + (len(shown) + 1 + 1) // 2 if shown else 1
         bottom = 0.3 + 0.07 * (lines - 1)
-        axes = figure.add_axes((0.155, bottom, 0.82, 0.97 - bottom))
+        axes = figure.add_axes((0.155, bottom, 0.82, 0.9 - bottom))
         spread = "mean" if any(row["model"] == "mean" for row in rows) else models[0]
         main = [row for row in rows if row["model"] == spread]
         x = np.array([row["x"] for row in main], dtype=float)
@@ -102,7 +102,7 @@ def sensitivity_plot(curve: str, rows: Sequence[Row], models: Sequence[str], *, 
             axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.set_xlabel(AXES[curve], loc="right", labelpad=1)
-        axes.set_ylabel("ρ", loc="top", labelpad=2)
+        _over(axes, "ρ")
         handles = axes.get_legend_handles_labels()[0]
         legend(figure, [handles[-1], *handles[:-1]], 2)
         told = [f"{row['rho']:.3f} at {row['x']:g}" for row in main]
@@ -114,7 +114,7 @@ def cost_plot(rows: Sequence[Row], *, name: str) -> str:
     """ρ by FLOPs, both ends of the scale as they come; each point bears the number of its line in the table."""
     with styled():
         figure = Figure(figsize=(WIDTH, 3.1))
-        axes = figure.add_axes((0.155, 0.15, 0.82, 0.82))
+        axes = figure.add_axes((0.155, 0.145, 0.82, 0.77))
         axes.set_xscale("log")
         x, y = (np.array([row[key] for row in rows], dtype=float) for key in ("x", "rho"))
         axes.set_xlim(x.min() / 2.5, x.max() * 2.5)
@@ -134,14 +134,14 @@ def cost_plot(rows: Sequence[Row], *, name: str) -> str:
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.yaxis.set_major_locator(MaxNLocator(6))
         axes.set_xlabel("FLOPs", loc="right", labelpad=1)
-        axes.set_ylabel("mean ρ", loc="top", labelpad=2)
+        _over(axes, "mean ρ")
         told = [f"{row['metric']} {row['x']:.2g} FLOPs, ρ {row['rho']:.2f}" for row in rows]
         return inline_svg(figure, name=name, label=f"ρ by FLOPs: {'; '.join(told)}. The table holds the numbers.")
 
 
 def _apart(axes: Axes, x: Any, y: Any) -> list[tuple[float, float]]:
     """Where the number of each point stands, in points from it: the first of eight places that no other thing takes."""
-    width, height = (72 * side for side in (WIDTH * 0.82, 3.1 * 0.82))
+    width, height = (72 * side for side in (WIDTH * 0.82, 3.1 * 0.77))
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     places = np.column_stack(
         [
@@ -172,19 +172,27 @@ def points_plot(points: Sequence[Row], row: Row, *, name: str) -> str:
     """Outcome by score, a point an encoder; the table names them."""
     with styled():
         figure = Figure(figsize=(WIDTH, 2.5))
-        axes = figure.add_axes((0.175, 0.19, 0.8, 0.78))
+        axes = figure.add_axes((0.175, 0.185, 0.8, 0.71))
         x, y = (np.array([point[key] for point in points], dtype=float) for key in ("score", "downstream"))
         axes.plot(x, y, "o", ms=5.5, color=COLOURS["c1"], alpha=0.85)
         axes.margins(0.09)
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.set_xlabel(shortened(f"score by {row['metric']}"), loc="right", labelpad=1)
-        axes.set_ylabel("downstream", loc="top", labelpad=2)
+        _over(axes, "downstream")
         label = (
             f"Downstream by score of {row['metric']} for {row['model']}, {len(points)} encoders: ρ {row['rho']:.3f}, "
             f"r {row['r']:.3f}. The table holds the numbers."
         )
         return inline_svg(figure, name=name, label=label)
+
+
+def _over(axes: Axes, words: str) -> None:
+    """What the y axis tells, above its upper end: beside it, it would stand on the top tick."""
+    axes.annotate(
+        words, (0, 1), (-4, 5), xycoords="axes fraction", textcoords="offset points", ha="left", va="bottom",
+        fontsize=8.5, color=COLOURS["ink"], annotation_clip=False,
+    )  # fmt: skip
 
 
 def _line(axes: Axes, rows: Sequence[Row], colour: str, marker: str, width: float, label: str | None = None) -> None:

@@ -51,11 +51,13 @@ def write_judgement_report(judgement: Path, out: Path, *, title: str = "Metrics 
     Raises
     ------
     NotFoundError, FormatError
-        There is no judgement, or it is not one.
+        There is no judgement, it is not one, or it holds no rows.
     """
     path = Path(judgement)
     path = path / "judgement.json" if path.is_dir() else path
     document = read_document(path, kind=KIND, newest=JUDGEMENT_FORMAT, needs=_NEEDS, hint=_JUDGE)
+    if document["rows"] == [] or document["results"] == []:
+        raise FormatError(f"{path}: there are no results in it", hint=f"Make it again: {_JUDGE}")
     try:
         page = render(document, title)
     except (KeyError, TypeError, UndefinedError) as error:

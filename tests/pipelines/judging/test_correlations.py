@@ -14,6 +14,8 @@ from optotype.pipelines.judging.correlations import (
     SHUFFLES,
     STATISTICS,
     critical,
+    difference_p,
+    levelled,
     pearson_rows,
     permutation_p,
 )
@@ -61,6 +63,53 @@ def test_exact_p_is_that_of_every_order(name: str, tied: bool) -> None:
     p, kind = permutation_p(name, first, second, seed=0)
     assert kind == "exact"
     assert p == pytest.approx(np.mean([value >= given - 1e-9 for value in every]), abs=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-12, 1.0, 1e12, 1e200, 1e300])
+def test_no_number_hangs_on_the_scale_of_a_metric(scale: float) -> None:
+    """Against scipy on whole numbers, which no rounding touches; warnings are errors."""
+    rng = np.random.default_rng(8)
+    rows, others = rng.integers(-50, 50, size=(2, 40, 7)).astype(float)
+    for name, reference in REFERENCE.items():
+        wanted = [float(reference(row, other)[0]) for row, other in zip(rows, others, strict=True)]
+        np.testing.assert_allclose(STATISTICS[name](rows * scale, others), wanted, atol=1e-12)
+        np.testing.assert_allclose(STATISTICS[name](rows * scale, others * scale), wanted, atol=1e-12)
+        assert permutation_p(name, rows[0, :6] * scale, others[0, :6], seed=0) == permutation_p(
+            name, rows[0, :6], others[0, :6], seed=0
+        )
+
+
+def test_what_is_equal_is_told_by_the_largest_value() -> None:
+    near = np.array([1.4, 1.1, 1.3, 2.6, 2.55]) * 1e-12
+    assert STATISTICS["rho"](near[None], np.arange(5.0)[None])[0] == pytest.approx(
+        float(stats.spearmanr(near, np.arange(5))[0])
+    )
+    values = levelled(np.array([[3e300, 3e300 * (1 + 1e-14), 3e300 * (1 + 1e-10)], [0, 0, 0], [np.nan] * 3]))
+    assert values[0, 0] == values[0, 1] < values[0, 2] == 1
+    assert (values[1] == 0).all()
+    assert np.isnan(values[2]).all()
+    assert levelled(np.array([5e-324, -5e-324])).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("name", ["rho", "r"])
+def test_p_of_means_and_of_differences_are_those_of_every_order(name: str) -> None:
+    rng = np.random.default_rng(6)
+    first, other, second = np.round(rng.normal(size=(3, 2, 5)), 1)
+
+    def mean(side: np.ndarray, order: list[int]) -> float:
+        return float(np.mean([_reference(name, side[m], second[m][order]) for m in range(2)]))
+
+    orders = [list(order) for order in itertools.permutations(range(5))]
+    every = np.array([mean(first, order) for order in orders])
+    assert permutation_p(name, first, second, seed=0)[0] == pytest.approx(
+        np.mean(np.abs(every) >= abs(every[0]) - 1e-9)
+    )
+    gaps = every - np.array([mean(other, order) for order in orders])
+    assert difference_p(name, first, other, second, seed=0) == pytest.approx(
+        np.mean(np.abs(gaps) >= abs(gaps[0]) - 1e-9)
+    )
+    assert difference_p(name, first, 2 * first + 1, second, seed=0) == 1
+    assert difference_p(name, first, np.ones((2, 5)), second, seed=0) is None
 
 
 def test_p_of_many_encoders_is_shuffled_and_seeded() -> None:

@@ -105,7 +105,7 @@ def test_a_table_tells_costs(tmp_path: Path) -> None:
     path = tmp_path / "costs.csv"
     path.write_text("name,parameters,tokens\nvit,3e8,256\nlm,,20\n")
     assert read_costs(path) == {"vit": Known(None, 256, 3e8), "lm": Known(None, 20, None)}
-    path.write_text("name,parameters\nvit,-1\nvit,2\nlm,many\n,3\n")
+    path.write_text("name , parameters\nvit,-1\nvit,2\nlm,1_000\n,3\n")
     with pytest.raises(InvalidDataError) as caught:
         read_costs(path)
     assert len(caught.value.problems) == 4
@@ -121,6 +121,15 @@ def test_parameters_are_counted_in_the_headers_of_weights(tmp_path: Path) -> Non
     assert safetensors_parameters(tmp_path) == 18
     (tmp_path / "three.safetensors").write_bytes((1 << 60).to_bytes(8, "little") + b"{}")
     assert safetensors_parameters(tmp_path) is None
+    (tmp_path / "three.safetensors").write_bytes((100_000).to_bytes(8, "little") + b"[" * 100_000)
+    assert safetensors_parameters(tmp_path) is None
     header = json.dumps({"a": {"shape": "x"}}).encode()
     (tmp_path / "three.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
     assert safetensors_parameters(tmp_path) is None
+
+
+def test_flops_beyond_the_largest_float_are_not_known() -> None:
+    found, _, _ = results([replace(each, flops=1e308) for each in predicted({"m": {"lm": [1, 2, 3]}})])
+    assert cost_rows(found, {})["m"]["scoring"] is None
+    found, _, _ = results([replace(each, flops=1e307) for each in predicted({"m": {"lm": [1, 2, 3]}})])
+    assert cost_rows(found, {})["m"]["scoring"] == 3e307

@@ -135,3 +135,41 @@ def test_layers_of_one_language_model_are_results_of_their_own() -> None:
     np.testing.assert_array_equal(found.scores[1, 0], [3, 1, 2])
     with pytest.raises(InvalidDataError, match="m, e00 x lm-b: has a downstream score and no prediction"):
         joined(predicted({"m": {"lm-a": [1, 2, 3]}}), reached(LM))
+
+
+def test_the_hint_leaves_out_what_was_typed() -> None:
+    predictions, outcomes = predicted({"m": LM, "flat": {"": [1, 1, 1]}}), reached(LM)
+    for options in ({}, {"common": True}, {"partial": True}, {"common": True, "partial": True}):
+        with pytest.raises(InvalidDataError) as caught:
+            joined(predictions, outcomes, **options)
+        for name in ("common", "partial"):
+            assert (f"--{name}" in str(caught.value.hint)) == (name not in options)
+
+
+def test_common_takes_a_pair_that_lacks_a_benchmark_for_one_without_an_outcome() -> None:
+    wide = {name: [*scores, 0.7] for name, scores in LM.items()}
+    outcomes = reached(wide, "a") + reached(wide, "b")
+    whole = [each for each in outcomes if (each.encoder, each.model, each.benchmark) != ("e01", "lm-b", "b")]
+    with pytest.raises(InvalidDataError, match="has no score on b"):
+        joined(predicted({"m": wide}), whole)
+    found = joined(predicted({"m": wide}), whole, common=True)
+    assert found.encoders == ("e00", "e02", "e03")
+    assert found.notes == (
+        "1 pair(s) lack a benchmark, so they have no outcome: e01 x lm-b (b)",
+        "left out, as not all sides have them: 1 encoder(s): e01",
+    )
+
+
+def test_both_places_of_a_downstream_score_are_told() -> None:
+    outcomes = reached(LM)
+    with pytest.raises(InvalidDataError) as caught:
+        joined(predicted({"m": LM}), [*outcomes, replace(outcomes[0], place="line 12")])
+    assert [problem.message for problem in caught.value.problems] == ["has two scores: lm-a e00 and line 12"]
+
+
+def test_means_of_the_largest_numbers_and_constants_of_any_scale() -> None:
+    outcomes = reached({"lm": [1e308, 2e307, 1.5e308]}, "a") + reached({"lm": [1.7e308, 2e307, 1e308]}, "b")
+    found = joined(predicted({"m": {"lm": [1e-20, 2e-20, 3e-20]}}), outcomes)
+    np.testing.assert_allclose(found.outcomes, [[1.35e308, 2e307, 1.25e308]])
+    with pytest.raises(InvalidDataError, match="what does not vary"):
+        joined(predicted({"m": {"lm": [1e20, 1e20 * (1 + 1e-14), 1e20]}}), reached({"lm": [1, 2, 3]}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def test_correlations_are_those_of_scipy(judged: dict[str, Any]) -> None:
             assert row["encoders"] == 12
         row = _row(judged, metric, "mean")
         assert (row["rho"], row["r"]) == pytest.approx(np.mean(both, axis=0), abs=1e-12)
-        assert row["rho_p"] is None
+        assert 0 < row["rho_p"] <= 1
 
 
 def test_intervals_are_those_of_a_plain_loop_over_shared_resamples(judged: dict[str, Any]) -> None:
@@ -155,6 +156,27 @@ def test_curves_are_drawn_along_what_varies() -> None:
     for name in ("eps", "layer", "flops", "elsewhere"):
         with pytest.raises(UsageError):
             judge(rows, reached(truth), curves=[name])
+
+
+def test_scales_change_nothing_but_the_points() -> None:
+    predictions, outcomes = planted(7, NOISE, seed=3)
+    plain = judge(predictions, outcomes, bootstrap=40, pool_repeats=5)
+    assert plain["comparisons"][0]["p"] is not None
+    for scale in (1e-300, 1e-13, 1e300):
+        tiny = [replace(each, score=each.score * scale) for each in predictions]
+        small = [replace(each, score=each.score * scale) for each in outcomes]
+        found = judge(tiny, small, bootstrap=40, pool_repeats=5)
+        for part in ("rows", "comparisons", "curves"):
+            for one, other in zip(plain[part], found[part], strict=True):
+                assert other == {
+                    name: pytest.approx(value, abs=1e-9) if isinstance(value, float) else value
+                    for name, value in one.items()
+                }
+
+
+@pytest.mark.parametrize(("count", "said"), [(5, "a ρ of 1.00, up"), (6, "a ρ of 0.89 or more, up")])
+def test_no_more_than_a_rho_of_1_is_spoken_of(count: int, said: str) -> None:
+    assert said in judge(*planted(count, {"m": 1.0}), bootstrap=0)["warnings"][0]
 
 
 def test_metrics_are_chosen_and_numbers_checked() -> None:

@@ -74,6 +74,21 @@ def test_what_differs_or_one_file_tells_twice_is_a_problem() -> None:
         assert [(problem.kind, problem.where) for problem in problems] == [("duplicate", "m, e00 x lm")]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("source", ["file", "other/file"])
+def test_a_score_for_every_model_beside_one_of_a_model_is_told_twice(turned: bool, source: str) -> None:
+    rows = predicted(SCORES) + [
+        replace(each, model=None, score=-each.score, source=source, place=f"other {each.place}")
+        for each in predicted(SCORES)[:2]
+    ]
+    _, _, problems = results(rows[::-1] if turned else rows)
+    assert {problem.where for problem in problems} == {"m, e00 x lm", "m, e01 x lm"}
+    for number, problem in enumerate(sorted(problems, key=lambda each: each.where)):
+        assert problem.kind == "duplicate"
+        assert f"other row {number} ({-number - 1})" in problem.message
+        assert f"and row {number} ({number + 1})" in problem.message
+
+
 def test_layers_that_differ_from_encoder_to_encoder_tell_nothing_apart() -> None:
     rows = [replace(each, settings={**each.settings, "features_layer": number}) for number, each in
             enumerate(predicted(SCORES))]  # fmt: skip

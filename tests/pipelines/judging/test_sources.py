@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from optotype.pipelines.judging.predictions import names_apart
 from optotype.pipelines.judging.sources import read_outcomes, read_predictions
 from optotype.schemas.errors import FormatError, InvalidDataError, NotFoundError
 
@@ -99,6 +100,117 @@ def test_every_bad_cell_is_listed(text: str, kinds: set[str], tmp_path: Path) ->
 def test_bad_rows_of_a_ranking_are_problems_and_no_traceback(row: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidDataError, match=r"ranking\.json, row 1"):
         read_predictions(ranking(tmp_path / "ranking.json", [row]))
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        pytest.param("score", HUGE, "score is a finite number, got 1000", id="score-huge"),
+        pytest.param("eps", -HUGE, "eps is a finite number", id="eps-huge"),
+        ("k", 1e999, "k is a finite number"),
+        ("k", "1e999", "k is a finite number"),
+        ("k", 50.5, "k is a whole number, got 50.5"),
+        ("n", 1e300, r"n is at most 2\^53"),
+        ("k", [1], r"k is a number, got \[1\]"),
+        ("gamma", True, "gamma is a number"),
+        ("states_layer", [1], "states_layer is a number"),
+        ("post_features", ["a"], "post_features is text"),
+        ("prenorm_features", {}, "prenorm_features is text"),
+        ("options", "foo", "options is a JSON object, got 'foo'"),
+        pytest.param("options", "[" * 100_000, "options is a JSON object", id="options-deep"),
+        ("metric", 5, "metric is a name, got 5"),
+        ("metric", "  ", "metric is a name, got '  '"),
+        ("details", [1], "details is a JSON object"),
+    ],
+)
+def test_settings_of_any_other_kind_are_refused_by_row(field: str, value: Any, said: str, tmp_path: Path) -> None:
+    path = ranking(tmp_path / "ranking.json", [{**ROWS[0], "metric": "m"}, {**ROWS[1], "metric": "m", field: value}])
+    with pytest.raises(InvalidDataError, match=rf"ranking\.json, row 2: {said}") as caught:
+        read_predictions(path)
+    assert len(caught.value.problems) == 1
+    assert len(str(caught.value)) < 400
+
+
+def test_brackets_without_end_are_no_ranking_and_no_table(tmp_path: Path) -> None:
+    for name in ("m.json", "m.jsonl"):
+        (tmp_path / name).write_text("[" * 100_000)
+        with pytest.raises((FormatError, InvalidDataError)):
+            read_predictions(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "said"),
+    [
+        ("options", "foo", "options is a JSON object"),
+        ("options", "[1]", "options is a JSON object"),
+        ("options", "2", "options is a JSON object"),
+        ("k", "50.5", "k is a whole number"),
+        ("k", "1_0", "k is a number"),
+        pytest.param("eps", "1" + "0" * 400, "eps is a finite number", id="eps-huge"),
+        ("score", "1_000", "score is a number"),
+        ("score", "１", "score is a number"),
+        ("score", "0x1", "score is a number"),
+        pytest.param("score", "1" + "0" * 400, "score is a finite number", id="score-huge"),
+    ],
+)
+def test_cells_that_are_no_setting_or_number_are_refused_by_row(
+    column: str, cell: str, said: str, tmp_path: Path
+) -> None:
+    row = {"encoder": "e", "score": "1", column: cell}
+    (tmp_path / "t.csv").write_text(",".join(row) + "\n" + ",".join(row.values()) + "\n")
+    with pytest.raises(InvalidDataError, match=rf"t\.csv, row 1: {said}"):
+        read_predictions(tmp_path / "t.csv")
+
+
+def test_options_of_a_table_are_compared_by_what_they_say(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text('encoder\tscore\toptions\na\t1\t{"b": 1, "a": 2}\nb\t2\t{"a":2,"b":1}\nc\t+.5e1\t\n')
+    found, _ = read_predictions(path)
+    assert [each.settings["options"] for each in found] == ['{"a": 2, "b": 1}'] * 2 + ["{}"]
+    assert found[2].score == 5
+
+
+def test_numbers_beside_score_are_metrics_or_are_said_to_be_left(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("encoder,score,T-ACC,fam,gap\ne0,1,4,x,1\ne1,2,5,y,\n")
+    found, notes = read_predictions(path)
+    assert [(each.metric, each.score) for each in found] == [("mine", 1), ("T-ACC", 4), ("mine", 2), ("T-ACC", 5)]
+    assert notes == [
+        "mine.csv: beside 'score' each of 'T-ACC' is taken for a metric; choose with --metric",
+        "mine.csv: beside 'score' 'fam', 'gap' is left aside, as no column of scores",
+    ]
+    path.write_text("encoder,metric,score,T-ACC,k\ne0,a,1,4,10\n")
+    (only,), notes = read_predictions(path)
+    assert (only.metric, only.score) == ("a", 1)
+    assert notes == ["mine.csv: beside 'score' 'T-ACC' is left aside, as no column of scores"]
+
+
+def test_blanks_around_names_of_columns_are_taken_off(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("encoder , model, score\ne0, lm,1\n")
+    (only,), _ = read_predictions(path)
+    assert (only.encoder, only.model, only.score) == ("e0", "lm", 1)
+    assert read_outcomes(path)[0].model == "lm"
+    path.write_text("encoder,score, score\ne0,1,2\n")
+    with pytest.raises(InvalidDataError, match="'score' is there twice"):
+        read_predictions(path)
+
+
+def test_files_of_one_name_are_called_by_their_folders() -> None:
+    paths = [Path("p.csv"), Path("a/b/p.csv"), Path("/x/c/b/p.csv"), Path("q.csv"), Path("r/ranking.json")]
+    assert names_apart(paths) == ["p.csv", "a/b/p.csv", "c/b/p.csv", "q.csv", "r/ranking.json"]
+    assert names_apart([Path("u/r/ranking.json"), Path("v/r/ranking.json")]) == ["u/r/ranking.json", "v/r/ranking.json"]
+
+
+def test_a_missing_file_hints_at_rankings_and_tables(tmp_path: Path) -> None:
+    for read in (read_predictions, read_outcomes):
+        with pytest.raises(NotFoundError) as caught:
+            read(tmp_path / "none.csv")  # type: ignore[operator]
+        assert "optotype rank" in str(caught.value.hint)
+        assert "columns encoder and score" in str(caught.value.hint)
 
 
 def test_nan_in_a_ranking_is_refused(tmp_path: Path) -> None:

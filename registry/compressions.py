@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from optotype.registry.suites import check_out, open_reference, write_csv, write_json, write_table
+from optotype.registry.references import open_reference
+from optotype.registry.results import check_out, write_csv, write_json, write_table
 
 if TYPE_CHECKING:
     from optotype.pipelines.progress import Progress

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from optotype.registry.references import project_for
-from optotype.registry.suites import check_out, open_reference, write_csv, write_json
+from optotype.registry.references import open_reference, project_for
+from optotype.registry.results import check_out, write_csv, write_json
 
 if TYPE_CHECKING:
     from optotype.pipelines.progress import Progress

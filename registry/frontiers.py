@@ -6,7 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optotype.registry.suites import check_out, open_reference, write_json, write_table
+from optotype.registry.references import open_reference
+from optotype.registry.results import check_out, write_json, write_table
 
 if TYPE_CHECKING:
     from optotype.store.project import Project

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optotype.registry.references import project_around
-from optotype.registry.suites import check_out, write_csv, write_json
+from optotype.registry.results import check_out, write_csv, write_json
 from optotype.schemas.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:

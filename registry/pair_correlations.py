@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from optotype.registry.pair_scores import FORMAT, MATCH, SCORE
-from optotype.registry.suites import check_out, write_csv, write_json
+from optotype.registry.results import check_out, write_csv, write_json
 from optotype.schemas.documents import parse_document
 from optotype.schemas.errors import FormatError, InvalidDataError, NotFoundError, Problem, UsageError
 from optotype.store.checks import limited

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optotype.registry.references import project_for
-from optotype.registry.suites import check_out, write_json, write_table
+from optotype.registry.results import check_out, write_json, write_table
 from optotype.schemas.errors import InvalidDataError, Problem
 
 if TYPE_CHECKING:

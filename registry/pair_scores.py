@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optotype.registry.pair_suites import needs, open_pair_suite
 from optotype.registry.references import project_around, project_for
-from optotype.registry.suites import check_out, write_csv, write_json
+from optotype.registry.results import check_out, write_csv, write_json
 from optotype.schemas.errors import UsageError
 from optotype.schemas.pair_suites import Variant
 

@@ -248,7 +248,7 @@ def _errors(
 ) -> dict[str, float]:
     from optotype.pipelines.compression.slices import slices
     from optotype.pipelines.placement.refit import refitted_errors
-    from optotype.registry.suites import open_reference
+    from optotype.registry.references import open_reference
 
     embeddings = None
     used = suite.document.get("embeddings")

@@ -10,9 +10,11 @@ from optotype.schemas.errors import FormatError, NotFoundError, UsageError, did_
 from optotype.schemas.names import is_url_or_path
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from optotype.store.project import Kind, Project
 
-__all__ = ["expand", "needs_project", "project_around", "project_for", "resolved"]
+__all__ = ["expand", "needs_project", "open_reference", "project_around", "project_for", "resolved"]
 
 
 def expand(project: Project | None, kind: Literal["features", "states"], references: Sequence[str]) -> list[str]:
@@ -122,3 +124,25 @@ def _at(document: Any, key: str, file: str) -> Any:
                 return _at(document[name], key.removeprefix(f"{name}."), file)
     options = [name for name in document if isinstance(name, str)] if isinstance(document, dict) else []
     raise NotFoundError(f"{file}: there is no {key!r}", hint=did_you_mean(key, options) or None)
+
+
+def open_reference(project: Project | str | Path | None, kind: str, reference: str) -> xr.Dataset:
+    """A panel (``scores``) or item embeddings by name, path or URL.
+
+    Raises
+    ------
+    NotFoundError, ConflictError, UsageError, FormatError, IntegrityError, ExternalError
+        From the store.
+    """
+    source = resolved(project_for(project, [reference]), "scores" if kind == "scores" else "embeddings", reference)
+    if kind == "scores":
+        from optotype.store.panels import open_panel
+
+        return open_panel(source)
+    from optotype.store.embeddings import open_embeddings
+
+    try:
+        return open_embeddings(source)
+    except NotFoundError as error:
+        hint = "optotype embeddings list shows what the project holds; what DVC tracks may have to be fetched: dvc pull"
+        raise NotFoundError(error.message, hint=hint) from error

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optotype.registry.references import expand, project_for, resolved
-from optotype.registry.suites import check_out, write_csv, write_json
+from optotype.registry.results import check_out, write_csv, write_json
 from optotype.schemas.errors import FormatError, NotFoundError, UsageError, did_you_mean
 from optotype.schemas.names import is_url_or_path
 

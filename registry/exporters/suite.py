@@ -135,7 +135,7 @@ def find_panel_of(
         Name, path or URL of the panel to take instead, or ``scores/NAME[@VERSION]``, published or pinned.
     """
     from optotype.registry.artifacts.panel_ranks import find_panel
-    from optotype.registry.suites import open_reference
+    from optotype.registry.references import open_reference
     from optotype.store.panels import open_panel
 
     digest, name = suite.panel.get("digest"), suite.panel.get("name")
@@ -163,7 +163,7 @@ def find_panel_of(
 
 def _open_panel(project: Project | None, reference: str) -> xr.Dataset:
     """A panel by name, path or URL, else as it is published or pinned."""
-    from optotype.registry.suites import open_reference
+    from optotype.registry.references import open_reference
     from optotype.store.panels import open_panel
 
     own = project is not None and reference in project.names("scores")

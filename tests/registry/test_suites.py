@@ -19,11 +19,11 @@ from panels import make_panel
 from optotype.pipelines.compression import compress as pipeline
 from optotype.pipelines.compression import frontier as frontier_pipeline
 from optotype.pipelines.selectors.selector import SELECTORS
-from optotype.registry import compressions, frontiers, suites
+from optotype.registry import compressions, frontiers, results
 from optotype.registry.cli import panel_options
 from optotype.registry.cli.root import cli
 from optotype.registry.panels import import_scores
-from optotype.registry.suites import check_out, write_table
+from optotype.registry.results import check_out, write_table
 from optotype.schemas.errors import ExternalError, NotFoundError, UsageError
 from optotype.store.panels import open_panel
 from optotype.store.project import Project
@@ -268,7 +268,7 @@ def test_why_a_folder_cannot_be_written(
     def refuse(**_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(suites.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(results.tempfile, "TemporaryFile", refuse)
     with pytest.raises(kind, match=os.strerror(number)):
         check_out(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

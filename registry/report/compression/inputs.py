@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from optotype.pipelines.compression.leaderboard import slice_scores
 from optotype.registry.compressions import COMPRESSION_FORMAT
 from optotype.registry.frontiers import FRONTIER_FORMAT
+from optotype.registry.references import open_reference
 from optotype.registry.report.compression.probes import read_probe
 from optotype.registry.report.sources import of_one_panel, read_document, read_rows
-from optotype.registry.suites import open_reference
 from optotype.schemas.errors import FormatError, InvalidDataError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from optotype.registry.report.formats import rendered, template_text
 from optotype.registry.report.mixtures.plots import sweep_plot
 from optotype.registry.report.mixtures.sweeps import CSV_COLUMNS, csv_rows, sweeps, verdict
 from optotype.registry.report.sources import read_document
-from optotype.registry.suites import write_csv
+from optotype.registry.results import write_csv
 from optotype.schemas.errors import FormatError
 
 __all__ = ["write_mixtures_report"]

@@ -1,4 +1,4 @@
-"""Files of a compressed suite or a frontier: tables of items whose bytes depend on their values alone."""
+"""Files that keep results: JSON, CSV and Parquet whose bytes depend on their values alone, and where they may go."""
 
 from __future__ import annotations
 
@@ -13,39 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optotype.registry.references import project_for, resolved
-from optotype.schemas.errors import ExternalError, NotFoundError, UsageError
+from optotype.schemas.errors import ExternalError, UsageError
 from optotype.store.drafts import draft_file
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
-    from optotype.store.project import Project
-
-__all__ = ["check_out", "open_reference", "write_csv", "write_json", "write_table"]
-
-
-def open_reference(project: Project | str | Path | None, kind: str, reference: str) -> xr.Dataset:
-    """A panel (``scores``) or item embeddings by name, path or URL.
-
-    Raises
-    ------
-    NotFoundError, ConflictError, UsageError, FormatError, IntegrityError, ExternalError
-        From the store.
-    """
-    source = resolved(project_for(project, [reference]), "scores" if kind == "scores" else "embeddings", reference)
-    if kind == "scores":
-        from optotype.store.panels import open_panel
-
-        return open_panel(source)
-    from optotype.store.embeddings import open_embeddings
-
-    try:
-        return open_embeddings(source)
-    except NotFoundError as error:
-        hint = "optotype embeddings list shows what the project holds; what DVC tracks may have to be fetched: dvc pull"
-        raise NotFoundError(error.message, hint=hint) from error
+__all__ = ["check_out", "write_csv", "write_json", "write_table"]
 
 
 def check_out(out: str | Path, files: Sequence[str] = ()) -> Path:

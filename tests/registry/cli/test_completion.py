@@ -25,7 +25,7 @@ def named(project: Path) -> Path:
 
 
 def test_verbs_and_options() -> None:
-    assert _complete([], "r") == ["rank", "report"]
+    assert _complete([], "r") == ["rank", "retrieve", "report"]
     assert _complete(["rank"], "--prenorm-f") == ["--prenorm-features"]
     assert _complete(["rank", "--prenorm-features"], "") == ["none", "l2"]
 

@@ -201,7 +201,7 @@ _ENCODE = ["encode", "images", "a", "--images", "i", "--source", "s"]
         (["features", "lst"], "Did you mean 'list'?"),
         (["states", "zzz"], "There are: export, import, list, show."),
         (["rank", "--prenorm-feature", "l2"], "'--prenorm-features'"),
-        (["rank", "--features", "a", "--states", "b", "--metric", "rsa"], "'ravel'"),
+        (["rank", "--features", "a", "--states", "b", "--metric", "ravell"], "Did you mean 'ravel'?"),
         (["rank", "--features", "a", "--states", "b", "-k", "0"], "'-k' / '--k'"),
         (["rank", "--features", "a", "--states", "b", "-k", "ten"], "'-k' / '--k'"),
         (["rank", "--features", "a", "--states", "b", "-k", "nan"], "'-k' / '--k'"),

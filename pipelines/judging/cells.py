@@ -16,6 +16,7 @@ from optotype.schemas.errors import InvalidDataError, Problem
 __all__ = ["is_number", "model_of", "name_of", "number_of", "parsed", "settings_of", "shown", "table_cells"]
 
 _NUMBERS = ("k", "eps", "gamma", "n")
+_LAYERS = ("states_layer", "features_layer")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 _LARGEST = 2.0**53  # of n and k, whose powers FLOPs are made of
 _MOST = 60  # characters of a value in a message
@@ -76,7 +77,7 @@ def settings_of(row: Mapping[str, Any], where: str, problems: list[Problem]) -> 
     """Settings of a row, as `optotype.pipelines.judging.predictions.normalised` gives them.
 
     Counts are whole numbers, post and prenorm are text, options are a JSON object, as text in a table. An empty cell,
-    and null, is a setting that is not told.
+    null, and a layer that is a word (``final``) are settings that are not told.
     """
     found: dict[str, Any] = {}
     for name in (*SETTINGS, *ATTRIBUTES):
@@ -92,6 +93,8 @@ def _setting(name: str, value: Any, where: str, problems: list[Problem]) -> Any:
     """A setting that is told, in the type that it has; None and a problem for another."""
     if name == "options":
         return _object(value, where, problems)
+    if name in _LAYERS and isinstance(value, str) and parsed(value) is None:
+        return None  # "final", or a name of the model's own: there is no place for it on an axis of layers
     if name not in (*_NUMBERS, *COUNTS):
         if isinstance(value, str):
             return value

@@ -68,6 +68,13 @@ def test_rows_of_rank_keep_settings_and_leave_out_options_told_elsewhere(tmp_pat
     assert read_predictions(tmp_path)[0] == [found]
 
 
+def test_a_layer_that_is_a_word_has_no_place_on_an_axis(tmp_path: Path) -> None:
+    rows = [{**ROWS[0], "features_layer": word, "states_layer": -2} for word in ("final", "blocks.11")]
+    rows[1]["encoder"] = "another"
+    found, _ = read_predictions(ranking(tmp_path / "ranking.json", rows))
+    assert [(each.settings["features_layer"], each.settings["states_layer"]) for each in found] == [(None, -2)] * 2
+
+
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [

@@ -26,12 +26,12 @@ setup: .venv/.ready
 repro: setup
 	@optotype unlock >/dev/null
 	dvc repro
-	@echo "The reports are reports/ranking.html and reports/compression.html"
+	@echo "The reports are reports/ranking.html, reports/compression.html and reports/retrieval.html"
 
 # What judges the default project's results takes longer than making them: its pipeline is reports/dvc.yaml.
 repro-all: repro
 	dvc repro reports/dvc.yaml
-	@echo "The report is reports/evaluation.html"
+	@echo "The reports are reports/evaluation.html, reports/mixtures.html and reports/judgement.html"
 
 # Published versions are for good: with the same results this does nothing, with others it is refused.
 VERSION ?= 0.1.0

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optotype.registry.references import expand, project_for, resolved
+from optotype.registry.references import expand, project_for, resolved, value_in_file
 from optotype.registry.results import check_out, write_csv, write_json
-from optotype.schemas.errors import FormatError, NotFoundError, UsageError, did_you_mean
+from optotype.schemas.errors import UsageError
 
 if TYPE_CHECKING:
     from optotype.pipelines.progress import Progress
@@ -193,24 +193,10 @@ def _named_arrays(references: Sequence[str]) -> list[tuple[str, str, str]]:
 
 def _from_file(text: str) -> list[tuple[str, str, str]]:
     """Arrays under a key of a YAML file, each with its ``language_model`` and ``style``."""
-    file, _, key = text[1:].rpartition(":")
-    if not file or not key:
-        raise UsageError(f"{text!r}: names from a file are written @FILE:KEY, for example @params.yaml:names")
-    import yaml
-
-    try:
-        document = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{text!r}: there is no file {file}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"{file}: not YAML or JSON ({' '.join(str(error).split())})") from error
-    entries = document.get(key) if isinstance(document, dict) else None
-    if entries is None:
-        keys = [str(name) for name in document] if isinstance(document, dict) else []
-        raise NotFoundError(f"{file}: there is no {key!r}", hint=did_you_mean(key, keys) or None)
+    entries, where = value_in_file(text, example="@params.yaml:names")
     whole = isinstance(entries, dict) and all(
         isinstance(entry, dict) and {"language_model", "style"} <= set(entry) for entry in entries.values()
     )
     if not whole or not entries:
-        raise UsageError(f"{file}: {key} has to be a mapping of arrays to {{language_model: ..., style: ...}}")
+        raise UsageError(f"{where} has to be a mapping of arrays to {{language_model: ..., style: ...}}")
     return [(str(entry["language_model"]), str(entry["style"]), str(name)) for name, entry in entries.items()]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optotype.registry.references import expand, project_for
+from optotype.registry.results import write_json
 from optotype.schemas.errors import UsageError
 from optotype.store.drafts import draft_file
 
@@ -232,9 +232,11 @@ def write_ranking(rows: Sequence[Mapping[str, Any]], out: Path) -> list[Path]:
     main = {metric: main_rows(own) for metric, own in by_metric.items()}
     several = set(main) != {"ravel"} and bool(main)
     metrics = {metric: _metrics(own) for metric, own in main.items()}
-    texts = {
-        "ranking.json": _json({"format_version": RANKING_FORMAT, "kind": "ranking", "rows": list(rows)}),
-        "metrics.json": _json(metrics if several else metrics.get("ravel", {})),
+    documents = {
+        "ranking.json": {"format_version": RANKING_FORMAT, "kind": "ranking", "rows": list(rows)},
+        "metrics.json": metrics if several else metrics.get("ravel", {}),
+    }
+    tables = {
         "ranking.csv": _csv(rows),
         "scores.csv": _csv(
             [
@@ -244,10 +246,12 @@ def write_ranking(rows: Sequence[Mapping[str, Any]], out: Path) -> list[Path]:
             ]
         ),
     }
-    for name, text in texts.items():
+    for name, document in documents.items():
+        write_json(document, out / name)
+    for name, text in tables.items():
         with draft_file(out / name) as file:
             file.write(text.encode())
-    return [out / name for name in texts]
+    return [out / name for name in (*documents, *tables)]
 
 
 def main_rows(rows: Sequence[Mapping[str, Any]], *, each_prenorm: bool = False) -> list[Mapping[str, Any]]:
@@ -284,10 +288,6 @@ def _metrics(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _plotted(row: Mapping[str, Any]) -> dict[str, Any]:
     pair = row["encoder"] if row["model"] is None else f"{row['encoder']} x {row['model']}"
     return {"pair": pair, **{name: row[name] for name in _PLOTTED if name in row}}
-
-
-def _json(document: Any) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

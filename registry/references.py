@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from optotype.store.project import Kind, Project
 
-__all__ = ["expand", "needs_project", "open_reference", "project_around", "project_for", "resolved"]
+__all__ = ["expand", "needs_project", "open_reference", "project_around", "project_for", "resolved", "value_in_file"]
 
 
 def expand(project: Project | None, kind: Literal["features", "states"], references: Sequence[str]) -> list[str]:
@@ -97,9 +97,29 @@ def resolved(project: Project | None, kind: Kind, reference: str) -> str | Path:
 
 def _from_file(text: str) -> list[str]:
     """The names that ``@FILE:KEY`` stands for."""
+    found, where = value_in_file(text, example="@params.yaml:encoders")
+    if not isinstance(found, (list, dict)) or not found or not all(isinstance(name, str) for name in found):
+        raise UsageError(f"{where} has to be a list of names or a mapping whose keys are names, got {found!r}")
+    return list(found)
+
+
+def value_in_file(text: str, *, example: str) -> tuple[Any, str]:
+    """What stands under the dotted key of ``@FILE:KEY`` in a YAML or JSON file, and ``FILE: KEY`` for messages.
+
+    Parameters
+    ----------
+    text : str
+    example : str
+        Such a reference, for the message about one that is not whole.
+
+    Raises
+    ------
+    UsageError, NotFoundError, FormatError
+        Not of that form; no such file or key; not YAML.
+    """
     file, _, key = text[1:].rpartition(":")
     if not file or not key:
-        raise UsageError(f"{text!r}: names from a file are written @FILE:KEY, for example @params.yaml:encoders")
+        raise UsageError(f"{text!r}: names from a file are written @FILE:KEY, for example {example}")
     import yaml
 
     try:
@@ -108,10 +128,7 @@ def _from_file(text: str) -> list[str]:
         raise NotFoundError(f"{text!r}: there is no file {file}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{file}: not YAML or JSON ({' '.join(str(error).split())})") from error
-    found = _at(document, key, file)
-    if not isinstance(found, (list, dict)) or not found or not all(isinstance(name, str) for name in found):
-        raise UsageError(f"{file}: {key} has to be a list of names or a mapping whose keys are names, got {found!r}")
-    return list(found)
+    return _at(document, key, file), f"{file}: {key}"
 
 
 def _at(document: Any, key: str, file: str) -> Any:
